@@ -10,6 +10,7 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from service.catalog.names.tunes import OTHER_PARTS
+from service.catalog.names.unread import base_of
 from service.catalog.names.words import ACTIVE, SIZE, TUNED, joined_words, with_points, words_of
 
 MOST_NEIGHBOURS: Final = 3
@@ -71,8 +72,10 @@ class Nearest:
     def to(self, words: Sequence[str], *, is_known: bool = False) -> tuple[str, ...]:
         """Return the models whose names come closest: one that a slip of the finger away, then of the same family.
 
-        What is known to be something else is no slip: only a family that it names in full has neighbours.
+        What is known to be something else is no slip: only a family that it names in full has neighbours. What was
+        tuned from another model has the neighbours of that one.
         """
+        words = base_of(words) or words
         if is_known and self.families.isdisjoint(words):
             return ()
         meant = self._meant(words)
