@@ -37,7 +37,7 @@ MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink nvl8 oam ac vf hgx hbm3 hbm3e gdd
 FURTHER: Final = frozenset(MODULES.split())
 OF_A_GENERATION: Final = frozenset({"nvidia", "amd", "lovelace", "generation", "gpu", "gpus"})
 SAME_WORDS: Final[Mapping[str, str]] = {
-    "wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q",
+    "wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q", "m": "mobile", "notebook": "mobile",
     "mi325": "mi325x", "mi350": "mi350x", "mi355": "mi355x",  # as AMD's driver writes them: `AMD_Instinct_MI325_OAM`
 }  # fmt: skip
 
@@ -52,7 +52,7 @@ SLICE: Final = re.compile(
 )
 WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
 JOINED: Final = re.compile(
-    r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
+    r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d|m)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
 )
 
 

@@ -5,6 +5,7 @@ Sources:
         capability 7.0 or higher"); capabilities: developer.nvidia.com/cuda-legacy-gpus.
     Cards of AMD: vLLM, docs/getting_started/installation/gpu.rocm.inc.md (MI200, MI300 and MI350 series, Radeon RX 7900
         and 9000 series, Ryzen AI Max).
+    Laptops: TechPowerUp's database, where `RTX 4070 Mobile` and its like are chips and memories of other desktop cards.
     MI300A: ROCm's system optimization guide for it (96 GiB of 128 GiB allocatable by default).
 """
 
@@ -32,6 +33,7 @@ AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
 A_SERIES: Final = "several GPUs bear the name, with other memories"
 A_BOARD: Final = "it is what a driver calls a board of several memories"
 SHARES_WITH_CPU: Final = "it shares 128 GiB with its own CPU: a process gets 96 of them, or what its driver is set to"
+A_LAPTOP: Final = "a laptop's GPU is another chip than the desktop card of its name, and has no entry here"
 NO_CARD: Final = "it is what drivers and schedulers call any card"
 A_POOL: Final = "it is a pool of several kinds of GPU"
 A_PART: Final = "the type holds a part of a GPU, and what a slice leaves is not known; size the whole"
@@ -45,7 +47,29 @@ def _named(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:.*[^a-z0-9])?(?:{pattern})(?:[^a-z0-9].*)?")
 
 
+ON_THE_MOVE: Final = r"[ -](?:laptop|mobile|notebook).*"
+OF_NUMBERS: Final = rf"(?: ?-?ti)?(?:[ -]super)?(?:m|(?:[ -]with)?[ -]max-?q.*|{ON_THE_MOVE})"
 UNSERVED: Final = (
+    Unserved(
+        pattern=_named(rf"(?:rtx ?-?)?(?:[23]0[5-8]0|40[5-7]0){OF_NUMBERS}"),
+        why=A_LAPTOP,
+        nearest=("rtx-4080-laptop", "rtx-4090-laptop"),
+    ),
+    Unserved(
+        pattern=_named(rf"(?:rtx ?-?)?50[5-7]0{OF_NUMBERS}"),
+        why=A_LAPTOP,
+        nearest=("rtx-5080-laptop", "rtx-5090-laptop"),
+    ),
+    Unserved(
+        pattern=_named(rf"rtx ?-?(?:a[0-9]{{4}}|[1-6][05]00[ -]ada(?:[ -]generation)?){ON_THE_MOVE}"),
+        why=A_LAPTOP,
+        nearest=("rtx-4090-laptop", "rtx-4080-laptop"),
+    ),
+    Unserved(
+        pattern=_named(rf"rtx ?-?pro[ -][1-6][05]00(?:[ -]blackwell)?(?:[ -]generation)?{ON_THE_MOVE}"),
+        why=A_LAPTOP,
+        nearest=("rtx-5090-laptop", "rtx-5080-laptop"),
+    ),
     Unserved(
         pattern=_named(r"p100|(?:vm|bm)\.gpu2\.[12]|render-s"),
         why=TOO_OLD,

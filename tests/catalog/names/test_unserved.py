@@ -34,6 +34,8 @@ def test_every_neighbour_is_an_entry(catalog: Snapshot) -> None:
         ("Standard_NV6", "compute capability"),
         ("tpu-v5e-8", "only GPUs of"),
         ("Standard_NV6ads_A10_v5", "a part of a GPU"),
+        ("NVIDIA-GeForce-RTX-4070-Laptop-GPU", "laptop's GPU is another chip"),
+        ("RTX 2070 Max-Q", "laptop's GPU is another chip"),
     ],
 )
 def test_the_refusal_says_why(catalog: Snapshot, name: str, why: str) -> None:
