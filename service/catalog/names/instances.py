@@ -1,7 +1,8 @@
 """Instance types that providers rent out, and what is in them: offers of the catalog, and some without a price here.
 
 Sources (types, GPUs and counts, as the providers' own pages list them):
-    AWS: docs.aws.amazon.com/ec2/latest/instancetypes/ac.html
+    AWS: docs.aws.amazon.com/ec2/latest/instancetypes/ac.html; GB300 of `p6e-gb300` and `p6e-gb300r` as NVIDIA's recipes
+        for clusters (AICR) and collectors of its prices count them on a node
     Azure: learn.microsoft.com/en-us/azure/virtual-machines/sizes/overview (ND and NC series)
     Google Cloud: cloud.google.com/compute/docs/gpus
     Oracle: docs.oracle.com/en-us/iaas/Content/Compute/References/computeshapes.htm
@@ -41,10 +42,12 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
             "HOPPER_141": 1, "p5e.48xlarge": 8, "gpu-h200x1-141gb": 1, "gpu-h200x8-1128gb": 8, "gd-8xh200ib-i128": 8,
         },
         "gb200-nvl72": {
-            "p6e-gb200.36xlarge": 4, "u-p6e-gb200x36": 36, "u-p6e-gb200x72": 72, "a4x-highgpu-4g": 4,
-            "Standard_ND128isr_NDR_GB200_v6": 4,
+            "p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "Standard_ND128isr_NDR_GB200_v6": 4,
         },
-        "gb300-nvl72": {"a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4},
+        "gb300-nvl72": {
+            "a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4, "p6e-gb300.36xlarge": 4,
+            "p6e-gb300r.36xlarge": 4,
+        },
         "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
         "rtx-3070": {"GPU-3070-S": 1},
         "rtx-4000-sff-ada": {"GEX44": 1},

@@ -1,6 +1,7 @@
 """How providers compose the names of their instance types: what stands for the GPU, and how many of them.
 
-A type of such a scheme is understood although no offer of it is listed. Sources, in the order of the table: Crusoe
+A type of such a scheme is understood although no offer of it is listed. Sources, in the order of the table: AWS
+(docs.aws.amazon.com/eks, UltraServers: 18 instances of 4 are `x72`), Crusoe
 (docs.crusoecloud.com/compute/virtual-machines/overview), Scaleway (scaleway.com/en/docs/gpu; PCIe cards unless they say
 SXM), Hyperstack (docs.hyperstack.cloud/docs/virtual-machines/flavors), IBM (cloud.ibm.com/docs/vpc?topic=vpc-profiles),
 Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/products/droplets), CoreWeave
@@ -45,6 +46,7 @@ PCIE: Final = {"a100": "a100-pcie-80gb", "h100": "h100-pcie-80gb", "v100": "v100
 OVH: Final = {**PCIE, "t1": "v100-pcie-16gb", "t2": "v100s-pcie-32gb", "rtx5000": "quadro-rtx-5000"}
 VULTR: Final = {"a100": "a100-pcie-80gb", "h100": "h100-sxm-80gb"}
 SCHEMES: Final = (
+    Scheme(pattern=re.compile(r"(?:ml\.)?u-p6e-(?P<gpu>gb[0-9]{3})x(?P<n>[0-9]{2})")),
     Scheme(pattern=re.compile(r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x")),
     Scheme(
         pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm5?)?)-(?P<n>[0-9])-[0-9]{2,3}g"),
