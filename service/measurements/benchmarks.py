@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from service.measurements import evalscope, guidellm_report, inferencex, llmperf
+from service.measurements import evalscope, guidellm_report, inferencex, llmperf, offline
 from service.measurements.drafted import keep_counted, keep_drafts, settle_drafts
 from service.measurements.held_back import is_limit_idle, running
 from service.measurements.keeping import (
@@ -44,8 +44,9 @@ def benchmark(document: Mapping[str, Any]) -> Observed:
             if observed.figures:
                 return observed
     known = (
-        "the JSON of vllm bench serve --save-result, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, "
-        "inference-perf, InferenceX, llmperf or evalscope perf"
+        "the JSON of vllm bench serve --save-result, vllm bench throughput or latency --output-json, SGLang "
+        "bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, InferenceX, llmperf or evalscope "
+        "perf"
     )
     raise UnreadableTextError(
         1, f"JSON with {', '.join(list(document)[:5])[:100] or 'nothing'} is no result known here", known
@@ -266,5 +267,7 @@ READERS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mappin
     (lambda document: "tput_per_gpu" in document and "conc" in document, inferencex.result),
     (lambda document: "Succeed requests" in document or "Success Requests" in document, evalscope.summary),
     (lambda document: "world_info" in document and "performance" in document, _trtllm),
+    (offline.is_throughput, offline.throughput),
+    (offline.is_latency, offline.latency),
     (lambda document: "mean_ttft_ms" in document or "request_throughput" in document, _vllm),
 )

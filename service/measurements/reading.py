@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf
+from service.measurements import evalscope, guidellm, guidellm_csv, guidellm_first, llmperf, offline
 from service.measurements.benchmarks import benchmark, is_known
 from service.measurements.keeping import Lines, leave_out, leave_out_endless
 from service.measurements.notebooks import printed_in
@@ -49,13 +49,13 @@ OF_OTHERS: Final = (
 )  # fmt: skip
 ACCEPTED: Final = (
     "a start-up log of vLLM, SGLang or TensorRT-LLM, or a result as it is printed or as JSON: of vllm bench serve, "
-    "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, InferenceX, llmperf or "
-    "evalscope perf; or metrics of these names as CSV"
+    "throughput or latency, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, "
+    "InferenceX, llmperf or evalscope perf; or metrics of these names as CSV"
 )
 # What is printed at the end of a benchmark, by whom; a text is of the first that knows it.
 PRINTED: Final[Sequence[Callable[[Lines], Observed | None]]] = (
     printed, statistics_table, guidellm.console, guidellm_first.console, overview, evalscope.table, llmperf.printed,
-    guidellm_csv.report, value_table,
+    guidellm_csv.report, offline.printed, value_table,
 )  # fmt: skip
 
 

@@ -91,8 +91,8 @@ class Measured(BaseModel):
             min_length=1,
             max_length=MOST_CHARACTERS,
             description="a start-up log of vLLM, SGLang or TensorRT-LLM, or a result of vllm bench serve, "
-            "SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, InferenceX, llmperf or "
-            "evalscope perf, as JSON or as it is printed",
+            "throughput or latency, SGLang bench_serving, trtllm-bench, GuideLLM, genai-perf, AIPerf, inference-perf, "
+            "InferenceX, llmperf or evalscope perf, as JSON or as it is printed",
         ),
     ]
     question: dict[str, str | int | float | bool] = Field(
