@@ -72,6 +72,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "max_batch_size": "max_num_seqs", "max_num_tokens": "max_num_batched_tokens",
     "kv_cache_free_gpu_memory_fraction": "gpu_memory_utilization",
     "kv_cache_dtype": "kv_cache_dtype", "quantization": "weight_format", "block_size": "block_size",
+    "page_size": "block_size", "swa_full_tokens_ratio": "swa_full_tokens_ratio",
     "mamba_cache_dtype": "mamba_cache_dtype", "mamba_ssm_cache_dtype": "mamba_ssm_cache_dtype",
 }  # fmt: skip
 # A share that SGLang prints once it has set AITER's buffers aside: up to 0.5.18 `server_args.py` (`__post_init__`).

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.observed import Doubt, Figure, Observed, Setting
 from service.measurements.patterns import MOST_CHARACTERS
 
 MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]
@@ -99,21 +99,29 @@ def doubt_refused(observed: Observed, lines: Sequence[tuple[int, str]]) -> None:
         observed.doubts.append(Doubt(sentence=told, fields=()))
 
 
-def doubt_offloaded(observed: Observed, gib: Setting | None, line: int) -> None:
+def doubt_offloaded(observed: Observed, gib: Setting | None, line: int, moved: Figure | None = None) -> None:
     """Doubt what a GPU holds where weights lie in its host's memory, which no answer puts there.
 
     Args:
         observed: what a start says.
         gib: of weights that may lie there; none where nothing is said of it. [GiB]
         line: that says so.
+        moved: of weights that do; none where nothing is said of it. [GiB]
 
     Source:
-        vLLM `config/offload.py` (`cpu_offload_gb`, for each GPU); SGLang `server_args.py` (`cpu_offload_gb`).
+        vLLM `config/offload.py` (`cpu_offload_gb`, for each GPU), `model_executor/offloader/uva.py`; SGLang
+        `server_args.py` (`cpu_offload_gb`).
     """
-    if isinstance(gib, int | float) and gib > 0:
-        sentence = f"line {line} puts up to {gib:g} GiB of weights into the host's memory: no answer does, so neither "
-        sentence += "weights nor the cache are compared"
-        observed.doubts.append(Doubt(sentence=sentence, fields=(), figures=OF_ROOM))
+    if moved is not None:
+        told = f"line {moved.line} puts {moved.value:g} GiB"
+    elif isinstance(gib, int | float) and gib > 0:
+        told = f"line {line} puts up to {gib:g} GiB"
+    else:
+        return
+    sentence = (
+        f"{told} of weights into the host's memory: no answer does, so neither weights nor the cache are compared"
+    )
+    observed.doubts.append(Doubt(sentence=sentence, fields=(), figures=OF_ROOM))
 
 
 def doubt_exchange(observed: Observed, backend: Setting | None, line: int) -> None:

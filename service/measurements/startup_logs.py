@@ -3,7 +3,8 @@
 Sources:
     vLLM 0.6 to 0.33 `v1/worker/gpu_worker.py`, `worker/worker.py`, `v1/core/kv_cache_utils.py`, `engine/core.py`;
     SGLang 0.5.10 and 0.5.23 `managers/scheduler.py`, `model_executor/model_runner.py`, `mem_cache/memory_pool.py`
-    (`_finalize_allocation_log`, `MambaPool`), `mem_cache/swa_memory_pool.py`;
+    (`_finalize_allocation_log`, `MambaPool`), `mem_cache/swa_memory_pool.py`, `model_executor/pool_configurator.py`
+    (`DSV4PoolConfigurator`);
     TensorRT-LLM `_torch/pyexecutor/_util.py` (`configure_kv_cache_capacity`), `executor`,
     `runtime/tllmRuntime.cpp`, `batch_manager/kvCacheManager.cpp`.
 """
@@ -23,6 +24,7 @@ from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER,
 from service.measurements.pools import doubt_exchange, doubt_offloaded, doubt_overridden, doubt_refused, doubt_tokens
 from service.measurements.starts import Begins
 
+MOVED: Final = "moved_gib"  # weights that lie in the host's memory
 VLLM: Final[Sequence[Pattern]] = (
     line_of(
         r"LLM engine \(v(\d[\w.+]*)\)|(?:API )?server version:? v?(\d[\w.+]*)|\u2588 {1,4}version {1,4}(\d[\w.+]*)",
@@ -74,6 +76,7 @@ VLLM: Final[Sequence[Pattern]] = (
     line_of(r"[Dd]esired (?:GPU memory utilization (?:is )?)?\((0?\.\d+|1\.0),", settings=("gpu_memory_utilization",)),
     line_of(r"[Ff]ree memory on device (?:\w{1,9}:\d{1,3} )?\([\d.]+/" + MEMORY, memory="gpu_total_bytes"),
     line_of(r"total_gpu_memory \(" + MEMORY, memory="gpu_total_bytes"),
+    line_of(r"Total CPU offloaded parameters: " + NUMBER, figures=(MOVED,), is_largest=True),
     # A start that failed: what it had, and what it was asked to hold.
     line_of(r"stored in KV cache \(" + NUMBER + r"\)", figures=("kv_cache.tokens",)),
     line_of(r"estimated maximum model length is (\d{1,9})", figures=("kv_cache.estimated_max_model_len",)),
@@ -95,6 +98,9 @@ SGLANG: Final[Sequence[Pattern]] = (
     line_of(r"\bconv_state size: " + MEMORY, memory="convolutions_bytes"),
     line_of(r"\bssm_state size: " + MEMORY, memory="states_bytes"),
     line_of(r"SWAKVPool mem usage: " + MEMORY, memory="kv_cache_bytes"),
+    # DeepSeek V4: what is raw holds what a part of it is fixed for, as the room of versions that fix none does.
+    line_of(r"DS[Vv]4 memory calculation: .{0,120}?\b(?:raw_)?available_bytes=" + MEMORY, memory="kv_cache_bytes"),
+    line_of(r"DS[Vv]4 .{0,300}?\bfull(?:_token)?=" + NUMBER, figures=("kv_cache.tokens",)),
     line_of(r"cuda graph mem usage=" + MEMORY, memory="cuda_graph_bytes"),
     line_of(r"[Cc]apture [^=]{0,60}?end\..{0,400}?mem usage=" + MEMORY, memory="cuda_graph_bytes", is_largest=True),
 )
@@ -252,8 +258,8 @@ def settle(observed: Observed) -> None:
     if inside is not None and "weight_bytes" not in observed.figures:
         observed.see("weight_bytes", inside.value, inside.line)
     doubt_tokens(observed)
-    line = observed.setting_lines.get("offloaded_gib", 1)
-    doubt_offloaded(observed, _taken(observed, "offloaded_gib"), line)
+    line, moved = observed.setting_lines.get("offloaded_gib", 1), observed.figures.pop(MOVED, None)
+    doubt_offloaded(observed, _taken(observed, "offloaded_gib"), line, moved)
     line = observed.setting_lines.get("exchange", 1)
     doubt_exchange(observed, _taken(observed, "exchange"), line)
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
@@ -263,14 +269,17 @@ def settle(observed: Observed) -> None:
 
 
 def _settle_ranks(observed: Observed) -> None:
-    """Count ranks as answers do: SGLang's copies of the attention lie within its tensor-parallel size.
+    """Count ranks and requests as answers do: SGLang counts copies of the attention within them.
 
     Source:
-        SGLang 0.5.23 `server_args.py` (`enable_dp_attention`), `layers/dp_attention.py`.
+        SGLang 0.5.23 `server_args.py` (`enable_dp_attention`), `layers/dp_attention.py`, `tp_worker.py`
+        (`max_running_requests // dp_size`).
     """
     ranks, copies = (observed.settings.get(f"{kind}_parallel_size") for kind in ("tensor", "data"))
     if _taken(observed, "shares_experts") and isinstance(ranks, int) and isinstance(copies, int):
         observed.settings["tensor_parallel_size"] = max(ranks // max(copies, 1), 1)
+        if isinstance(requests := observed.settings.get("max_num_seqs"), int):
+            observed.settings["max_num_seqs"] = max(requests // max(copies, 1), 1)
     line = observed.setting_lines.get("expert_ranks", 1)
     experts = _taken(observed, "expert_ranks")
     if isinstance(experts, int) and experts > 1 and "expert_parallel" not in observed.settings:

@@ -110,3 +110,57 @@ def test_another_exchange_between_experts_is_told(catalog: Snapshot, backend: st
     checked = check(command + START + CACHE, {"gpu": "h200"}, catalog, Desk(None))
 
     assert sum(f"exchange their tokens by {backend}" in each for each in checked.warnings) == told
+
+
+# vllm-project/vllm `model_executor/offloader/uva.py`, as a probe of capacity quotes it from a start.
+MOVED = """INFO [uva.py:61] Total CPU offloaded parameters: 24.28
+INFO [gpu_model_runner.py:4000] Model loading took 35.51 GiB memory and 3.1 seconds
+INFO [kv_cache_utils.py:1319] GPU KV cache size: 10,720 tokens
+INFO [kv_cache_utils.py:1324] Maximum concurrency for 2,048 tokens per request: 5.23x
+"""
+# DeepSeek-V4-Pro in SGLang 0.5.15.post1 on eight MI355X, of which 8 copies of the attention share the experts.
+SHARED = """server_args=ServerArgs(model_path='deepseek-ai/DeepSeek-V4-Pro', tp_size=8, dp_size=8, ep_size=8, \
+enable_dp_attention=True, page_size=256, swa_full_tokens_ratio=0.15, context_length=9472, max_running_requests=512)
+DSV4 memory calculation: bytes_per_full_token=13735.04, available_bytes=118.93 GB, c128_state_fixed=1.01 GB, \
+full_token=9217792
+DSV4 pool sizes: full=9217792, swa=1382656, c4=2304448, c128=72014
+"""
+
+
+def test_weights_that_were_moved_to_the_host_are_told_where_no_argument_is(catalog: Snapshot) -> None:
+    beside = {"model": "gemma-4-31b-it", "gpu": "h100"}
+    alike = MOVED + MOVED.splitlines()[0].replace("24.28", "24.36")
+
+    checked, of_two = (check(text, beside, catalog, Desk(None)) for text in (MOVED, alike))
+
+    assert not checked.terms
+    assert "line 1 puts 24.28 GiB of weights into the host's memory" in checked.warnings[0]
+    assert "line 5 puts 24.36 GiB" in of_two.warnings[0]  # ranks differ
+
+
+def test_pools_of_a_compressed_past_are_read_with_the_settings_that_decide_about_them(catalog: Snapshot) -> None:
+    pool: dict[str, str | int] = {
+        "kv_cache_memory_bytes": int(118.93 * 2**30),
+        "gpu": "mi355x",
+        "engine_version": "0.5.15",
+    }
+
+    terms = {term.name: term for term in check(SHARED, pool, catalog, Desk(None)).terms}
+
+    assert terms["kv_cache_bytes"].measured == pytest.approx(118.93 * 2**30)
+    assert terms["kv_cache.tokens"].error_fraction == pytest.approx(0, abs=0.001)
+
+
+FIRST = "DSv4 memory calculation: bytes_per_full_token=9259.90, available_bytes=1.25 GB, full_token=135168"
+SPARSE = (  # some of it on the host
+    "DSV4 memory calculation: bytes_per_full_token=9259.90, raw_available_bytes=9.50 GB, hisparse_fixed_overhead=0.50 GB, "
+    "effective_available_bytes=9.00 GB, full_token=1042944"
+)
+
+
+@pytest.mark.parametrize(("line", "gib", "tokens"), [(FIRST, 1.25, 135_168), (SPARSE, 9.5, 1_042_944)])
+def test_every_edition_of_the_line_of_pools_is_read(line: str, gib: float, tokens: int) -> None:
+    figures = read_measurement(line).figures
+
+    assert figures["kv_cache_bytes"].value == pytest.approx(gib * 2**30)
+    assert figures["kv_cache.tokens"].value == tokens
