@@ -8,6 +8,8 @@ EngineError
 └── InvalidQuestionError    inputs that contradict each other
 """
 
+from collections.abc import Sequence
+
 
 class EngineError(ValueError):
     """A question the engine refuses, with the field at fault and what would be accepted."""
@@ -41,3 +43,18 @@ class RefusedStartError(EngineError):
 
 class InvalidQuestionError(EngineError):
     """Two inputs contradict each other."""
+
+
+def raise_own(refused: Sequence[EngineError], asked: int) -> None:
+    """Raise what a question alone is at fault for: nothing of all it asks about is answered, and a field says why.
+
+    Args:
+        refused: what was refused of all that was asked about.
+        asked: how much that is.
+
+    Raises:
+        EngineError: a layout that no such model has, or inputs that contradict each other.
+    """
+    own = [error for error in refused if isinstance(error, UnsupportedLayoutError | InvalidQuestionError)]
+    if own and len(refused) == asked:
+        raise own[0]

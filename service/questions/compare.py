@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from service.engine.answers.results import Capacity, Sizing
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, raise_own
 from service.engine.fleet.lengths import lengths_within
 from service.engine.memory.sharing import cache_sharing
 from service.questions.answers import Answer, Row, numbers
@@ -127,6 +127,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
 
         Raises:
             RefusalError: there are too many, or the catalog lacks what was named.
+            EngineError: every combination is refused, by what the question states of layouts or lengths.
         """
         lists = self._lists()
         count = prod(len(values) for _, values in lists)
@@ -137,7 +138,9 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
             )
         names = [name for name, _ in lists]
         cells = [_spelled(dict(zip(names, values, strict=True))) for values in product(*(each for _, each in lists))]
-        rows = tuple(self._row(cell, sources) for cell in cells)
+        faults: list[EngineError] = []
+        rows = tuple(self._row(cell, sources, faults) for cell in cells)
+        raise_own(faults, len(cells))
         told = Comparison(
             feasible=any(row.feasible for row in rows),
             rows=rows,
@@ -168,8 +171,8 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         rate = ("request_rate_per_s", self.request_rate_per_s or ())
         return (*shared, *lengths, load if self.concurrent_requests else rate)
 
-    def _row(self, cell: Cell, sources: Sources) -> ComparedRow:
-        """Return the row of one combination; one that the engine refuses says why."""
+    def _row(self, cell: Cell, sources: Sources, faults: list[EngineError]) -> ComparedRow:
+        """Return the row of a combination; one that the engine refuses says why: a fault, if of a field all share."""
         own = {"models", "gpus", "weight_formats", "kv_cache_dtypes", "context_tokens", "gpu_counts"}
         loaded = {"input_tokens", "output_tokens", "concurrent_requests", "request_rate_per_s"}
         shared = self.model_dump(exclude=own | loaded | BESIDE_ITS_LISTS, exclude_none=True)
@@ -182,6 +185,7 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         try:
             return answered(cell, _told(cell, asked, sources), cache_sharing(facts.architecture))
         except EngineError as refusal:
+            faults.extend(() if refusal.field not in shared else (refusal,))
             return refused(cell, refusal.detail, facts.id, gpu)
 
 

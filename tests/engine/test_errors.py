@@ -3,7 +3,7 @@
 import pytest
 
 from service.engine import errors
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, InvalidQuestionError, RefusedStartError, raise_own
 
 REFUSALS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EngineError)]
 
@@ -19,3 +19,12 @@ def test_every_refusal_names_its_field(kind: type[EngineError]) -> None:
 def test_a_refusal_without_its_field_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="field"):
         EngineError("there are too many")  # type: ignore[call-arg]
+
+
+def test_a_fault_of_the_question_is_raised_where_nothing_else_was_answered() -> None:
+    own, of_gpu = InvalidQuestionError("two at once", field="a"), RefusedStartError("no kernels", field="gpu")
+
+    for refused, asked in (([own], 2), ([of_gpu], 1), ([], 0)):
+        raise_own(refused, asked)
+    with pytest.raises(InvalidQuestionError, match="two at once"):
+        raise_own([of_gpu, own], 2)

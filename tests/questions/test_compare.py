@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
 from service.catalog.snapshot import Snapshot
+from service.engine.errors import UnsupportedLayoutError
 from service.questions.compare import MOST_ROWS, CompareAnswer, CompareQuery
 from service.questions.formats import table, written
 from service.questions.parts.writing import Writing
@@ -207,3 +208,22 @@ def test_a_stale_price_is_said_once_for_each_provider_and_day(catalog: Snapshot)
     assert result.warnings == ("the price of l4, l40s is of 2026-09-18, more than 60 days ago: ask runpod again",)
     assert warned["l4"] == "the price of l4 is of 2026-09-18, more than 60 days ago: ask runpod again"
     assert (own.warnings, own.rows[0].provider, own.rows[0].is_stale) == ((), None, False)
+
+
+def test_a_layout_that_no_row_can_have_is_refused_and_one_that_a_row_has_is_told(sources: Sources) -> None:
+    asked: dict[str, Any] = {**LOADED, "gpus": "h100", "expert_parallel": True}
+
+    with pytest.raises(UnsupportedLayoutError, match="the model has 0") as refusal:
+        compared(sources, **asked)
+    mixed = compared(sources, **{**asked, "models": ["llama-3.1-8b", "gpt-oss-20b"]}).result
+
+    assert (refusal.value.field, refusal.value.accepted) == ("expert_parallel", "expert_parallel=false")
+    assert mixed.feasible
+    assert {row.model for row in mixed.rows if not row.feasible} == {"llama-3.1-8b-instruct"}
+
+
+def test_contexts_that_are_too_long_for_a_model_are_rows_that_say_so(sources: Sources) -> None:
+    [row] = compared(sources, models="llama-3.1-8b", gpus="h100", context_tokens=500_000).result.rows
+
+    assert not row.feasible
+    assert "131072" in (row.why or "")

@@ -199,3 +199,23 @@ def test_a_server_of_one_gpu_is_said_to_hold_no_more(sources: Sources) -> None:
 
     [reason] = [each.reason for each in rejected if (each.gpu, each.weight_format) == ("gh200-96gb", "bf16")]
     assert reason.startswith("does not fit on one GPU, and a server holds no more; ")
+
+
+@pytest.mark.parametrize(
+    ("stated", "field"),
+    [
+        ({"expert_parallel": True}, "expert_parallel"),
+        ({"expert_parallel": True, "engine": "tensorrt-llm"}, "expert_parallel"),  # that has no kernels for NVFP4 there
+        ({"tensor_parallel_size": 7}, "tensor_parallel_size"),
+        ({"max_model_len": 500_000}, "max_model_len"),
+    ],
+)
+def test_what_no_gpu_and_no_format_can_help_is_refused_as_size_refuses_it(
+    client: TestClient, stated: dict[str, Any], field: str
+) -> None:
+    recommended = client.get("/recommend", params={**ASKED, "gpus": "h100", **stated})
+    sized = client.get("/size", params={**ASKED, "gpu": "h100", **stated})
+
+    assert recommended.status_code == sized.status_code == 422
+    assert recommended.json()["errors"][0] == sized.json()["errors"][0]
+    assert recommended.json()["errors"][0]["field"] == field

@@ -14,15 +14,10 @@ from service.engine.answers.per_token import with_cheapest_tokens
 from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
 from service.engine.engines.runs_on import unrun
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, raise_own
 from service.engine.fleet.aims import NOTHING, Merit, aim_for, aim_of
 from service.engine.fleet.choice import deployments, rising
-from service.engine.fleet.combinations import (
-    Combination,
-    combinations,
-    size_question,
-    without_format,
-)
+from service.engine.fleet.combinations import Combination, combinations, size_question, without_format
 from service.engine.fleet.costs import fleet_of, why_unheld
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
@@ -47,6 +42,9 @@ def recommend(question: RecommendQuestion) -> Recommendation:
     at the 95th percentile for `latency`. One GPU type is one option, with the other formats that carry
     the load on it as alternatives, however many options are asked for. Without limits on latency those of an
     interactive service hold, unless the service class is `batch`.
+
+    Raises:
+        EngineError: every combination is refused, by what the question states of layouts or lengths.
     """
     asked = with_floor(question)
     kept, rejected, bounded = _evaluated(asked)
@@ -112,7 +110,7 @@ def _with_alternatives(
     """
     first, others = group[0], group[1:]
     own = [each for each in bounded if each.gpu.id == first.gpu.id and each.settings != first.question.settings]
-    tried = [_try(question, each, NOTHING) for each in own]
+    tried = [_try(question, each, NOTHING, []) for each in own]
     rejected.extend(each for each in tried if isinstance(each, Rejection))
     further = [each for each in tried if isinstance(each, Candidate)]
     kept = [each for each in others if all(each.question.settings != one.settings for one in own)]
@@ -127,11 +125,11 @@ def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejec
     rejected = [_of_another_line(gpu) for gpu in question.left_out_gpus]
     rejected += [_without_format(gpu) for gpu in without_format(question)]
     rejected += [_left_out(gpu, reason) for gpu, reason in without_kernels.items()]
-    last, bounded = NOTHING, dict(enumerate(asked))
+    last, bounded, refused = NOTHING, dict(enumerate(asked)), list[EngineError]()
     for bound, index in _by_bound(question, asked):
         if bound > last:
             break
-        outcome = None if index is None else _try(question, asked[index], last)
+        outcome = None if index is None else _try(question, asked[index], last, refused)
         if index is None or outcome is None:
             continue
         if last == NOTHING or isinstance(outcome, Rejection):
@@ -141,6 +139,7 @@ def _evaluated(question: RecommendQuestion) -> tuple[list[Candidate], list[Rejec
         else:
             kept.append(outcome)
             last = _last_listed(question, kept)
+    raise_own(refused, len(asked))
     return kept, rejected, list(bounded.values())
 
 
@@ -179,13 +178,16 @@ def _rising(question: RecommendQuestion, combination: Combination) -> Iterator[t
         yield NOTHING, True
 
 
-def _try(question: RecommendQuestion, combination: Combination, last: Merit) -> Candidate | Rejection | None:
+def _try(
+    question: RecommendQuestion, combination: Combination, last: Merit, refused: list[EngineError]
+) -> Candidate | Rejection | None:
     """Return the best deployment of one combination, or why there is none; None if it does not enter the list."""
     asked, gpu = size_question(question, combination), combination.gpu
     try:
         resolved = resolve_size(asked)
         candidates = deployments(asked, question.objective, last)
     except EngineError as error:
+        refused.append(error)
         return _rejection(combination, error.detail)
     if not candidates and last < NOTHING:
         return None
