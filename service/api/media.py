@@ -20,6 +20,7 @@ NDJSON: Final = "application/x-ndjson"
 BATCH_TYPES: Final = frozenset({CSV, NDJSON})  # that `:batch` reads beside JSON
 PLAIN = b"identity"
 SERVER: Final = "http://sizer:8000"  # as EXAMPLES.md calls it, where nobody says how callers reach it
+UNWANTED: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|$)", re.IGNORECASE)
 # What a caller may ask for without naming a format; a list of types, as browsers and scrapers send, leaves the choice.
 WRITTEN_AS: Final[Mapping[str, Format]] = {CSV: "csv", "application/yaml": "yaml", "text/plain": "text"}
 
@@ -30,7 +31,17 @@ def format_accepted(accept: bytes) -> Format | None:
     >>> format_accepted(b"text/csv; charset=utf-8"), format_accepted(b"text/csv, */*"), format_accepted(b"*/*")
     ('csv', None, None)
     """
-    return WRITTEN_AS.get(accept.decode("latin-1").partition(";")[0].strip().lower()) if b"," not in accept else None
+    return next(map(WRITTEN_AS.get, types_accepted(accept.decode("latin-1"))), None) if b"," not in accept else None
+
+
+def types_accepted(accept: str) -> tuple[str, ...]:
+    """Return the types that an Accept header names, in its order, without those of weight 0 (RFC 9110, 12.4.2).
+
+    >>> types_accepted("text/csv;q=0, Application/JSON; q=0.5")
+    ('application/json',)
+    """
+    types = (each.partition(";")[0].strip().lower() for each in accept.split(",") if not UNWANTED.search(each))
+    return tuple(filter(None, types))
 
 
 class JsonBodies:

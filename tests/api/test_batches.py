@@ -154,6 +154,23 @@ def test_lines_leave_as_they_are_known(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("text/csv;q=0", "application/json"),
+        ("application/x-ndjson;q=0.0, text/csv", "text/csv"),
+        ("application/json;q=0, Text/CSV", "text/csv"),
+        ("text/csv;q=0, application/x-ndjson;q=0.1", "application/x-ndjson"),
+        ("application/json, text/csv", "application/json"),
+    ],
+)
+def test_a_type_of_no_weight_is_not_written(client: TestClient, accept: str, media_type: str) -> None:
+    # RFC 9110, 12.4.2: "a value of 0 means not acceptable"
+    response = client.post("/size:batch", json={"questions": mixed(1)}, headers={"accept": accept})
+
+    assert response.headers["content-type"].startswith(media_type)
+
+
+@pytest.mark.parametrize(
     ("body", "media_type", "status"),
     [
         (b'{"questions": []}', "application/json", 422),

@@ -28,6 +28,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         ("text/html,application/xhtml+xml,*/*;q=0.8", "json"),
         ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", "json"),
         ("image/png", "json"),
+        ("text/csv;q=0", "json"),
+        ("text/csv; Q=0.000", "json"),
+        ("text/csv;q=0.001", "csv"),
     ],
 )
 def test_a_type_alone_is_the_format(service: TestClient, accept: str, name: str) -> None:

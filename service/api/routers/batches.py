@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from service.api.batches import Batch, questions_in
 from service.api.dependencies import ReceptionDep, SnapshotDep, stated_once
-from service.api.media import CSV, NDJSON
+from service.api.media import CSV, NDJSON, types_accepted
 from service.api.problems import Problem, problem_responses
 from service.questions.asked import Question
 from service.questions.many import MOST_QUESTIONS
@@ -83,9 +83,10 @@ def _add(router: APIRouter, question: Question) -> None:
     async def ask(request: Request, snapshot: SnapshotDep, reception: ReceptionDep) -> Response:
         questions = await questions_in(request)
         batch = Batch(reception, question, snapshot)
-        if NDJSON in request.headers.get("accept", ""):
+        types = types_accepted(request.headers.get("accept", ""))
+        if NDJSON in types:
             return StreamingResponse(batch.lines(questions), media_type=NDJSON)
-        if request.headers.get("accept", "").startswith(CSV):
+        if types[:1] == (CSV,):
             return Response(await batch.sheet(questions), media_type=CSV)
         return StreamingResponse(batch.document(questions), media_type="application/json")
 
