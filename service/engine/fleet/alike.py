@@ -34,7 +34,8 @@ def lengths_of(question: SizeQuestion, load: Load) -> Lengths:
         InvalidQuestionError: they are longer than what the model accepts, or was stated.
     """
     context = load.input_tokens + load.output_tokens
-    served = served_tokens(question.model, question.settings, question.rules, context, longest_request(load, context))
+    longest = longest_request(load, context)
+    served = served_tokens(question.model, question.settings, question.rules, context, longest, load.output_tokens)
     return ceil_div(context, BLOCK_TOKENS), served
 
 

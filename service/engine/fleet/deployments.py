@@ -109,9 +109,9 @@ class Deployment:
 
 def resolve_size(question: SizeQuestion) -> Resolved:
     """Return the question's settings without a gap."""
-    context = question.load.input_tokens + question.load.output_tokens
+    context, answer = question.load.input_tokens + question.load.output_tokens, question.load.output_tokens
     longest = longest_request(question.load, context)
-    return resolve(question.model, question.gpu, question.settings, question.rules, context, longest)
+    return resolve(question.model, question.gpu, question.settings, question.rules, context, longest, answer)
 
 
 def plan_for(question: SizeQuestion, resolved: Resolved, layout: Layout) -> MemoryPlan:

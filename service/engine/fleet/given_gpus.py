@@ -26,9 +26,10 @@ FAR: Final = 0.8  # of the rate that the best budget answers
 
 def resolve_capacity(question: CapacityQuestion) -> Resolved:
     """Return the question's settings without a gap."""
-    context = (question.input_tokens or 0) + (question.output_tokens or 0)
+    answer = question.output_tokens or 0
+    context = (question.input_tokens or 0) + answer
     longest = longest_request(question.load, context)
-    return resolve(question.model, question.gpu, question.settings, question.rules, context, longest)
+    return resolve(question.model, question.gpu, question.settings, question.rules, context, longest, answer)
 
 
 def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:

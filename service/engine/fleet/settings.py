@@ -9,11 +9,10 @@ from service.engine.arithmetic import round_up
 from service.engine.derived import derived
 from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, default_utilization
-from service.engine.errors import InvalidQuestionError
 from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_alone_source, text_only
 from service.engine.fleet.batches import settled_batches
 from service.engine.fleet.checkpoints import loaded_checkpoint
-from service.engine.fleet.contexts import longest_context, unasked_context
+from service.engine.fleet.contexts import check_lengths, longest_context, unasked_context
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption, Origin
 from service.engine.fleet.starts import (
@@ -65,6 +64,7 @@ def resolve(
     rules: EngineRules,
     context_tokens: int = 0,
     longest_tokens: int = 0,
+    output_tokens: int = 0,
 ) -> Resolved:
     """Return the engine's settings with every default filled in and listed.
 
@@ -75,22 +75,29 @@ def resolve(
         rules: the engine version's defaults.
         context_tokens: input and output of one request of the asked load. [tokens]
         longest_tokens: of the longest request; 0 where nobody tells lengths. [tokens]
+        output_tokens: of context_tokens, by which a refusal names the longer part. [tokens]
 
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
-    return _resolved(model, gpu, stated, rules, served_tokens(model, stated, rules, context_tokens, longest_tokens))
+    served = served_tokens(model, stated, rules, context_tokens, longest_tokens, output_tokens)
+    return _resolved(model, gpu, stated, rules, served)
 
 
 def served_tokens(
-    model: ModelFacts, stated: StatedSettings, rules: EngineRules, context_tokens: int, longest_tokens: int
+    model: ModelFacts,
+    stated: StatedSettings,
+    rules: EngineRules,
+    context_tokens: int,
+    longest_tokens: int,
+    output_tokens: int = 0,
 ) -> int:
     """Return the context to serve, as stated or for the longest request, as of `resolve`. [tokens].
 
     Raises:
         InvalidQuestionError: `max_model_len` exceeds what the model accepts, or requests exceed either.
     """
-    _check_lengths(model, stated, rules, context_tokens)
+    check_lengths(longest_context(model.architecture, rules), stated.max_model_len, context_tokens, output_tokens)
     return stated.max_model_len or _served_tokens(model, rules, longest_tokens)
 
 
@@ -238,26 +245,6 @@ def _served_tokens(model: ModelFacts, rules: EngineRules, longest_tokens: int) -
         return unasked_context(model.architecture, rules)
     with_margin = round_up(ceil(MODEL_LEN_MARGIN * longest_tokens), MODEL_LEN_STEP)
     return min(with_margin, longest_context(model.architecture, rules))
-
-
-def _check_lengths(model: ModelFacts, stated: StatedSettings, rules: EngineRules, context_tokens: int) -> None:
-    """Raise where the stated context is longer than the model's, or requests are longer than either."""
-    longest = longest_context(model.architecture, rules)
-    if stated.max_model_len is not None and stated.max_model_len > longest:
-        raise InvalidQuestionError(
-            f"max_model_len {stated.max_model_len} is longer than the {longest} tokens of the model's config",
-            field="max_model_len",
-            accepted=f"1 to {longest}",
-        )
-    most = stated.max_model_len or longest
-    if context_tokens > most:
-        is_models = stated.max_model_len is None
-        raise InvalidQuestionError(
-            f"a request of {context_tokens} tokens, input and output, exceeds the {most} "
-            + ("tokens the model accepts" if is_models else "tokens of max_model_len"),
-            field="input_tokens" if is_models else "max_model_len",
-            accepted=f"input_tokens + output_tokens of at most {most}",
-        )
 
 
 def _kv_cache_dtype(

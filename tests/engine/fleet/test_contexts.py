@@ -4,8 +4,9 @@ import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
+from service.engine.errors import InvalidQuestionError
 from service.engine.families import parse_architecture
-from service.engine.fleet.contexts import longest_context, unasked_context
+from service.engine.fleet.contexts import check_lengths, longest_context, unasked_context
 from service.engine.inputs import EngineName
 from service.questions.examples import LLAMA_CONFIG
 
@@ -38,3 +39,24 @@ def test_yarn_that_readers_add_is_part_of_the_stated_length_since_0_30(version: 
     rules = rules_for("vllm", version)
 
     assert (unasked_context(architecture, rules), longest_context(architecture, rules)) == (longest, longest)
+
+
+@pytest.mark.parametrize(
+    ("stated", "input_tokens", "output_tokens", "field"),
+    [
+        (None, 100, 2_000, "output_tokens"),
+        (None, 0, 2_000, "output_tokens"),
+        (None, 2_000, 100, "input_tokens"),
+        (None, 600, 600, "input_tokens"),
+        (500, 0, 600, "max_model_len"),
+        (1_001, 0, 0, "max_model_len"),
+    ],
+)
+def test_the_longer_part_of_a_request_is_named(
+    stated: int | None, input_tokens: int, output_tokens: int, field: str
+) -> None:
+    check_lengths(1_000, stated and 1_000, 400, 400)
+    with pytest.raises(InvalidQuestionError) as refusal:
+        check_lengths(1_000, stated, input_tokens + output_tokens, output_tokens)
+
+    assert refusal.value.field == field
