@@ -82,6 +82,7 @@ MEANT_OTHERWISE: Final = (
     ("usd", re.compile(r"[€£¥₹]|\b(?:eur|gbp|jpy|cny|inr|chf|cad|aud)\b"), DOLLARS),
     ("weight_format", re.compile(r"fp4"), "of fp4 there are two: NVIDIA's nvfp4, and mxfp4"),
 )
+NAMELESS: Final = '""'  # a field whose name has no letter
 SOURCES: Final = frozenset({"body", "query", "path", "header"})  # of a request; the first part of a location
 
 
@@ -119,7 +120,7 @@ def misread(
 def _fault(error: Mapping[str, Any], known: Sequence[str], every: str) -> Fault:
     path = error["loc"]
     location = [str(part) for part in (path[1:] if path and path[0] in SOURCES else path)]
-    field = ".".join(location)[:MOST_NAME_SHOWN] or "body"
+    field = ".".join(location)[:MOST_NAME_SHOWN] or (NAMELESS if location else "body")
     kind = str(error["type"])
     if kind == "extra_forbidden":
         is_around = _is_around_fields(field, error.get("input"), known)

@@ -239,3 +239,10 @@ def test_a_question_inside_a_question_is_told_to_stand_at_the_top() -> None:
     assert next(fault.accepted for fault in told.faults if fault.field == "question") == (
         "its fields as they are, at the top; PUT /workloads/{name} keeps a question inside `question`"
     )
+
+
+def test_a_field_without_a_name_is_not_taken_for_the_body() -> None:
+    [fault] = refused(**GOOD, **{"": 1}).faults
+
+    assert (fault.field, fault.detail) == ('""', "unknown field")
+    assert "concurrent_requests" in str(fault.accepted)
