@@ -9,6 +9,7 @@ from service.engine.inputs import KvCacheDtype, ProductLine, Tier, WeightFormat
 
 MAX_TOKENS = 100_000_000
 MAX_REQUESTS = 10_000_000
+MAX_REQUESTS_PER_S = 1e6
 # One request in 29 days, where simulated times still hold eight digits. A clock that runs to thousands of far longer
 # gaps has no digits left for the milliseconds of a step, and times come out wrong.
 MIN_REQUESTS_PER_S = 4e-7
@@ -55,7 +56,7 @@ Text = Annotated[
 ]
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS), WHOLE]
 Requests = Annotated[int, Field(ge=1, le=MAX_REQUESTS), WHOLE]
-RequestsPerS = Annotated[float, Field(ge=MIN_REQUESTS_PER_S, le=1e6, allow_inf_nan=False), NUMBER]
+RequestsPerS = Annotated[float, Field(ge=MIN_REQUESTS_PER_S, le=MAX_REQUESTS_PER_S, allow_inf_nan=False), NUMBER]
 Bytes = Annotated[int, Field(ge=1, le=1 << 50), WHOLE]
 Gpus = Annotated[int, Field(ge=1, le=100_000), WHOLE]
 Parallel = Annotated[int, Field(ge=1, le=1024), WHOLE]

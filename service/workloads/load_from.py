@@ -16,6 +16,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from service.questions.values import MAX_REQUESTS, MAX_REQUESTS_PER_S
+
 # Meta-Llama-3-8B, 16,060,522,496 bytes, by vLLM's own loader from a gp3 volume in 47.99 s:
 # run.ai/blog/run-ai-model-streamer-performance-benchmarks, 2024-10-29, seen 2026-11-22.
 DEFAULT_LOADING_BYTES_PER_S: Final = 334_000_000.0
@@ -23,6 +25,7 @@ LOADING_SOURCE: Final = (
     "16.06 GB by the default loader from a gp3 volume in 47.99 s (run.ai model streamer benchmark, 2024-10-29)"
 )
 SMALLEST_LOAD: Final = {"request_rate_per_s": 4e-07, "concurrent_requests": 1.0}  # nobody asks: one pod stays
+LARGEST_LOAD: Final = {"request_rate_per_s": MAX_REQUESTS_PER_S, "concurrent_requests": MAX_REQUESTS}  # that is sized
 LEAST_GROWTH_S: Final = 60.0  # a slope over less is noise
 MOST_SAMPLES: Final = 200
 DIGITS: Final = 3

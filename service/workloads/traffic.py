@@ -16,7 +16,7 @@ from service.outward.errors import NotAllowedError, OutwardError
 from service.outward.reader import JsonReader
 from service.questions.refusals import Fault, RefusalError
 from service.workloads.errors import LoadUnknownError
-from service.workloads.load_from import Load, LoadFrom, Sample, finite_samples, load_of
+from service.workloads.load_from import LARGEST_LOAD, Load, LoadFrom, Sample, finite_samples, load_of
 
 MOST_KEPT: Final = 2_000
 FRESH_S: Final = 1.0
@@ -64,7 +64,7 @@ class Traffic:
         """Return the load by samples of now, asked for at most once a second, or by the last good ones.
 
         Raises:
-            RefusalError: the address is not allowed, or the query is no query of one series.
+            RefusalError: the address is not allowed, or the query is none of one series, or says more than is sized.
             LoadUnknownError: there are none that are young enough.
         """
         check_allowed(load_from, self.allowed)
@@ -79,7 +79,11 @@ class Traffic:
         if age_s > load_from.max_age_s:
             reason = kept.failure or SERIES_ENDED
             raise LoadUnknownError(f"the load was last known {age_s:.0f} s ago; the Prometheus: {reason}")
-        return Followed(load=load_of(kept.samples, load_from, loading_s, now_s), age_s=age_s, failure=kept.failure)
+        load = load_of(kept.samples, load_from, loading_s, now_s)
+        if load.amount > (most := LARGEST_LOAD[load.field]):
+            detail = f"the query calls for {load.field} of {load.amount:g}, and at most {most:,.0f} are sized"
+            raise _refused("query", detail, f"PromQL whose {load.field} are at most {most:,.0f}")
+        return Followed(load=load, age_s=age_s, failure=kept.failure)
 
     def _asking(self, key: Key) -> Task[Measured]:
         """Return the asking that is under way, or begin it."""

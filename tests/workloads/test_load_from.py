@@ -185,6 +185,7 @@ def test_every_question_of_a_workload_knows_the_load(followed: TestClient, path:
         ("nothing_of_this_name", 503, "no series"),
         ("ended", 503, "no series"),
         ("steady * NaN", 503, "no series"),
+        ("steady * 1e6", 422, "at most 1,000,000 are sized"),
     ],
 )
 def test_where_no_load_is_known_no_number_is_told(followed: TestClient, query: str, status: int, words: str) -> None:
