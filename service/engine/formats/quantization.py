@@ -32,13 +32,17 @@ __all__ = ["UNQUANTIZED", "Quantization", "Scheme", "parse_quantization", "stand
 def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     """Return the scheme of a `quantization_config` (or of a whole `hf_quant_config.json`).
 
+    ModelOpt alone nests what it states, and is told by `quant_method`, or by that block where no method is stated:
+    vLLM 0.33 `modelopt.py` (`_extract_modelopt_quant_algo`: none of a config whose method is another).
+
     Raises:
         UnsupportedModelError: a method without a rule, by its name.
     """
     if not stated:
         return UNQUANTIZED
     inner = stated.get("quantization")
-    values = inner if is_mapping(inner) else stated
+    is_modelopt = str(stated.get("quant_method") or MODELOPT).lower().startswith(MODELOPT)
+    values = inner if is_mapping(inner) and is_modelopt else stated
     reader = ConfigReader(values)
     method = str(reader.raw("quant_method") or "").lower().replace("compressed_tensors", "compressed-tensors")
     algorithm = str(reader.raw("quant_algo") or ("MXFP8" if method == "mxfp8" else "")).upper()
@@ -197,6 +201,7 @@ def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantiz
 
 
 FBGEMM: Final = "fbgemm_fp8"
+MODELOPT: Final = "modelopt"
 # ModelOpt's blocks of fp8; the second name stands in lists of modules alone.
 BLOCK_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
 BLOCK: Final = 128  # rows and columns

@@ -30,6 +30,11 @@ NVFP4 = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "
         (MXFP8, "mxfp8", 32, "fp8"),  # MiniMaxAI/MiniMax-M3-MXFP8
         (MODELOPT_MXFP8, "mxfp8", 32, "fp8"),  # vLLM 0.33 `modelopt.py` (`ModelOptMxFp8Config.from_config`)
         (NVFP4, "nvfp4", 16, "nvfp4"),  # nvidia/DeepSeek-R1-NVFP4, hf_quant_config.json
+        # vLLM 0.33 `modelopt.py` (`_extract_modelopt_quant_algo`): a nested block is ModelOpt's alone
+        (NVFP4 | {"quant_method": "modelopt"}, "nvfp4", 16, "nvfp4"),
+        (NVFP4 | {"quant_method": "ModelOpt_FP4"}, "nvfp4", 16, "nvfp4"),
+        (NVFP4 | DEEPSEEK, "fp8-block", 128, "fp8"),
+        (NVFP4 | AWQ, "int4-group", 128, "int4"),
     ],
 )
 def test_a_published_method_is_its_scheme(stated: dict[str, Any], scheme: str, block: int, weight_format: str) -> None:
