@@ -30,8 +30,8 @@ def _aimv2(outer: ConfigReader, text: ConfigReader) -> Encoder:
     split, _ = blocks(hidden, vision.positive("intermediate_size"), is_gated=True, has_biases=False)
     positions = (vision.positive("image_size") // patch) ** 2 * hidden
     around = 3 * patch * patch * hidden + 2 * hidden + positions
-    stride = tokenizer.positive("hidden_stride", default=2)
-    words = _visual_words(tokenizer.positive("vocab_size"), FIRST_INDICATORS, hidden * stride * stride, text)
+    merged = hidden * _merged(tokenizer, vision.positive("image_size") // patch, "visual_tokenizer_config")
+    words = _visual_words(tokenizer.positive("vocab_size"), FIRST_INDICATORS, merged, text)
     return Encoder(
         split_parameters=layers * split,
         whole_parameters=layers * 2 * hidden + around + words,
@@ -44,9 +44,22 @@ def _siglip2(outer: ConfigReader, text: ConfigReader) -> Encoder:
     vision = ConfigReader(outer.mapping("vit_config") or {})
     if (patches := vision.raw("num_patches")) not in (None, -1):
         raise unknown_kind("vit_config.num_patches", patches, "-1: as many as the image size has")
-    hidden, stride = vision.positive("hidden_size"), vision.positive("hidden_stride", default=2)
     tower, words = siglip_tower(vision), outer.positive("visual_vocab_size")
-    return with_whole(tower, _visual_words(words, LATER_INDICATORS, hidden * stride * stride, text))
+    side = vision.positive("image_size") // vision.positive("patch_size")
+    merged = vision.positive("hidden_size") * _merged(vision, side, "vit_config")
+    return with_whole(tower, _visual_words(words, LATER_INDICATORS, merged, text))
+
+
+def _merged(stated: ConfigReader, side: int, where: str) -> int:
+    """Return how many patches become one visual word, of an image with so many on a side.
+
+    Raises:
+        UnsupportedModelError: more on a side than an image has.
+    """
+    stride = stated.positive("hidden_stride", default=2)
+    if stride > side:
+        raise unknown_kind(f"{where}.hidden_stride", stride, f"1 to {side}, the patches on a side of an image")
+    return stride * stride
 
 
 def _visual_words(words: int, indicators: int, merged: int, text: ConfigReader) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from service.engine.config_reader import MAX_ENTRIES, MAX_LAYERS
-from service.engine.errors import EngineError
+from service.engine.errors import EngineError, UnsupportedModelError
 from service.engine.families import parse_architecture
-from service.engine.layers import MoeMlp
+from service.engine.layers import Encoder, MoeMlp
 
 SLOWEST_S = 0.3
 FIXTURES = Path(__file__).parent
@@ -169,3 +169,17 @@ def test_a_list_of_layers_is_taken_at_its_word() -> None:
 
 def test_a_head_width_of_zero_means_that_none_is_stated() -> None:
     assert parse_architecture({**NEMOTRON, "head_dim": 0}).layers == parse_architecture(NEMOTRON).layers
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "side"), [("ovis-2", "visual_tokenizer_config", 32), ("ovis-2.5", "vit_config", 32)]
+)
+def test_no_more_patches_are_merged_than_an_image_has_on_a_side(name: str, part: str, side: int) -> None:
+    def merged(stride: int) -> Encoder | None:
+        config = fixture(name)
+        return parse_architecture({**config, part: {**config[part], "hidden_stride": stride}}).encoder
+
+    assert merged(side) is not None
+    with pytest.raises(UnsupportedModelError, match="hidden_stride") as refusal:
+        merged(side + 1)
+    assert refusal.value.field == f"model_config.{part}.hidden_stride"
