@@ -43,7 +43,7 @@ WORD: Final = re.compile(r"[^\s\\]{1,200}")
 SWITCHES: Final = frozenset(
     {
         "enable_expert_parallel", "enforce_eager", "enable_prefix_caching", "language_model_only",
-        "disable_radix_cache", "enable_dp_attention",
+        "disable_radix_cache", "enable_dp_attention", "async_scheduling", "disable_overlap_schedule",
     }
 )  # fmt: skip
 DENIED: Final = "no_"
@@ -66,6 +66,8 @@ FIELDS: Final[Mapping[str, str]] = {
     "gpu_memory_utilization": "gpu_memory_utilization", "mem_fraction_static": "gpu_memory_utilization",
     "max_num_batched_tokens": "max_num_batched_tokens", "chunked_prefill_size": "max_num_batched_tokens",
     "cpu_offload_gb": "offloaded_gib", "all2all_backend": "exchange", "moe_a2a_backend": "exchange",
+    "async_scheduling": "plans_ahead", "disable_overlap_schedule": "plans_in_turn",
+    "disable_overlap_scheduler": "plans_in_turn",
     "kv_cache_memory_bytes": "kv_cache_memory_bytes", "speculative_algorithm": "draft_algorithm",
     "speculative_num_draft_tokens": "verified_tokens", "speculative_num_steps": "draft_steps",
     "max_num_seqs": "max_num_seqs", "max_running_requests": "max_num_seqs",

@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
+from service.catalog.engine_rules import rules_for
+from service.engine.errors import InvalidQuestionError
 from service.measurements.observed import Doubt, Figure, Observed, Setting
 from service.measurements.patterns import MOST_CHARACTERS
 
@@ -41,6 +44,8 @@ REFUSED: Final = (
     ),
 )
 OF_ROOM: Final = ("weight_bytes", "weight_and_non_torch_bytes", "kv_cache_bytes", *OF_BLOCKS)
+MOVED: Final = "moved_gib"  # weights that lie in the host's memory
+OTHERWISE: Final = ("offloaded_gib", "exchange", "plans_ahead", "plans_in_turn")  # of a server alone
 OWN_EXCHANGES: Final = ("allgather_reducescatter", "naive", "none", "auto")
 
 
@@ -139,3 +144,46 @@ def doubt_exchange(observed: Observed, backend: Setting | None, line: int) -> No
         sentence = f"line {line}: experts exchange their tokens by {backend:.40}, and what is compared is of the "
         sentence += "engine's own exchange: its times, and the memory that the other one sets aside, are not predicted"
         observed.doubts.append(Doubt(sentence=sentence, fields=()))
+
+
+def doubt_turns(observed: Observed, ahead: Setting | None, line: int) -> None:
+    """Say of a server that plans steps otherwise than its version does unasked that no answer does.
+
+    Args:
+        observed: what is said of it.
+        ahead: whether vLLM plans a step while the one before runs; none where nothing is said of it.
+        line: that says so.
+
+    Source:
+        vLLM 0.14 `config/vllm.py` (`async_scheduling`, by default since).
+    """
+    version = observed.settings.get("engine_version")
+    with suppress(InvalidQuestionError):
+        is_usual = rules_for("vllm", None if version is None else str(version)).steps_planned_ahead > 0
+        if isinstance(ahead, bool) and ahead is not is_usual:
+            _tell_turns(observed, line, "ahead" if ahead else "in turn")
+
+
+def _tell_turns(observed: Observed, line: int, how: str) -> None:
+    sentence = (
+        f"line {line}: steps are planned {how}, and those of every answer as its engine does unasked: its times, "
+    )
+    sentence += "and what it answers at most, are not predicted"
+    observed.doubts.append(Doubt(sentence=sentence, fields=()))
+
+
+def doubt_otherwise(observed: Observed) -> None:
+    """Doubt what answers do otherwise than a server, and forget its settings that say so.
+
+    Source:
+        SGLang `server_args.py` (`disable_overlap_schedule`), TensorRT-LLM `llmapi/llm_args.py`
+        (`disable_overlap_scheduler`): off unless stated.
+    """
+    lines, moved = observed.setting_lines, observed.figures.pop(MOVED, None)
+    said = {name: (observed.settings.pop(name, None), lines.pop(name, 1)) for name in OTHERWISE}
+    doubt_offloaded(observed, *said["offloaded_gib"], moved)
+    doubt_exchange(observed, *said["exchange"])
+    doubt_turns(observed, *said["plans_ahead"])
+    in_turn, line = said["plans_in_turn"]
+    if in_turn is True:
+        _tell_turns(observed, line, "in turn")

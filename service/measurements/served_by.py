@@ -82,11 +82,12 @@ def _one_of(servers: Sequence[Observed]) -> Observed:
 
 
 def _add(observed: Observed, server: Observed) -> None:
-    """Keep what a server's command says beside a result; what it loads by its own name is what was served."""
+    """Keep what a server's command says beside a result, and doubt; what it loads by its own name was served."""
     for name, value in server.settings.items():
         if name not in observed.settings or (name == "model" and REPOSITORY.fullmatch(str(value))):
             observed.settings[name] = value
             observed.setting_lines[name] = server.setting_lines[name]
+    observed.doubts.extend(server.doubts)
 
 
 def _second(place: int) -> UnreadableTextError:

@@ -21,10 +21,9 @@ from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import doubt_drafter, settle_drafts
 from service.measurements.observed import Doubt, Observed, Setting
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
-from service.measurements.pools import doubt_exchange, doubt_offloaded, doubt_overridden, doubt_refused, doubt_tokens
+from service.measurements.pools import MOVED, doubt_otherwise, doubt_overridden, doubt_refused, doubt_tokens
 from service.measurements.starts import Begins
 
-MOVED: Final = "moved_gib"  # weights that lie in the host's memory
 VLLM: Final[Sequence[Pattern]] = (
     line_of(
         r"LLM engine \(v(\d[\w.+]*)\)|(?:API )?server version:? v?(\d[\w.+]*)|\u2588 {1,4}version {1,4}(\d[\w.+]*)",
@@ -258,10 +257,7 @@ def settle(observed: Observed) -> None:
     if inside is not None and "weight_bytes" not in observed.figures:
         observed.see("weight_bytes", inside.value, inside.line)
     doubt_tokens(observed)
-    line, moved = observed.setting_lines.get("offloaded_gib", 1), observed.figures.pop(MOVED, None)
-    doubt_offloaded(observed, _taken(observed, "offloaded_gib"), line, moved)
-    line = observed.setting_lines.get("exchange", 1)
-    doubt_exchange(observed, _taken(observed, "exchange"), line)
+    doubt_otherwise(observed)
     parts = [observed.figures.pop(name) for name in POOLS if name in observed.figures]
     if parts and "kv_cache_bytes" not in observed.figures:
         observed.see("kv_cache_bytes", sum(part.value for part in parts), parts[0].line)

@@ -164,3 +164,52 @@ def test_every_edition_of_the_line_of_pools_is_read(line: str, gib: float, token
 
     assert figures["kv_cache_bytes"].value == pytest.approx(gib * 2**30)
     assert figures["kv_cache.tokens"].value == tokens
+
+
+RESULT = """============ Serving Benchmark Result ============
+Successful requests:                     64
+Maximum request concurrency:             8
+Total input tokens:                      64000
+Total generated tokens:                  6400
+Mean TPOT (ms):                          9.00
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("vllm serve Qwen/Qwen3-8B --no-async-scheduling", "planned in turn"),
+        ("vLLM API server version 0.19.1\nnon-default args: {'model': 'Qwen/Qwen3-8B', 'async_scheduling': False}",
+         "planned in turn"),
+        ("vllm serve Qwen/Qwen3-8B --async-scheduling", ""),
+        ("vllm serve --async-scheduling Qwen/Qwen3-8B", ""),
+        ("vllm serve Qwen/Qwen3-8B", ""),
+        ("python -m sglang.launch_server --model-path Qwen/Qwen3-8B --disable-overlap-schedule", "planned in turn"),
+        ("server_args=ServerArgs(model_path='Qwen/Qwen3-8B', disable_overlap_schedule=False)", ""),
+    ],
+)  # fmt: skip
+def test_a_server_that_plans_steps_otherwise_is_told(catalog: Snapshot, command: str, told: str) -> None:
+    warnings = "; ".join(check(f"{command}\n{RESULT}", {"gpu": "h100"}, catalog, Desk(None)).warnings)
+
+    assert ("steps are planned" in warnings) == bool(told)
+    assert told in warnings
+
+
+@pytest.mark.parametrize(
+    ("version", "value", "told"), [("0.11.0", "True", 1), ("0.11.0", "False", 0), ("0.20.0", "False", 1)]
+)
+def test_what_a_version_plans_unasked_is_not_told(catalog: Snapshot, version: str, value: str, told: int) -> None:
+    """vLLM plans ahead of its own accord since 0.14: `config/vllm.py`."""
+    log = f"vLLM API server version {version}\nnon-default args: {{'model': 'Qwen/Qwen3-8B', 'async_scheduling': {value}}}\n"
+
+    warnings = check(f"{log}Model loading took 15.27 GiB memory", {"gpu": "h100"}, catalog, Desk(None)).warnings
+
+    assert sum("steps are planned" in each for each in warnings) == told
+
+
+def test_another_exchange_is_told_beside_a_result_too(catalog: Snapshot) -> None:
+    command = "vllm serve deepseek-ai/DeepSeek-R1 --data-parallel-size 8 --all2all-backend deepep_low_latency\n"
+
+    warnings = check(command + RESULT, {"gpu": "h200"}, catalog, Desk(None)).warnings
+
+    assert any("experts exchange their tokens by deepep" in each for each in warnings)
