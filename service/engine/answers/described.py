@@ -25,6 +25,7 @@ from service.engine.memory.parameters import num_parameters
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.memory.weights import rank_weights
+from service.engine.time.batching import running_at_once
 from service.engine.time.replica import Replica
 from service.engine.time.results import Latency, LoadState
 
@@ -199,6 +200,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, gpus: int) -> tupl
         + _stated_weights(plan)
         + (given,) * (stated.gpu_memory_utilization is not None and _is_given(plan, stated))
         + (drafts,) * is_unnamed
+        + _crowded_steps(plan)
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + exchange_warnings(plan, gpus)
@@ -206,6 +208,16 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, gpus: int) -> tupl
         + _image_warnings(plan, device)
         + build_warnings(plan)
     )
+
+
+def _crowded_steps(plan: MemoryPlan) -> tuple[str, ...]:
+    """Return that drafts leave a step tokens for fewer requests than cache and slots do."""
+    settings, at_once = plan.settings, running_at_once(plan)
+    if at_once >= min(plan.requests_in_cache, settings.max_num_seqs):
+        return ()
+    drafted, tokens = settings.num_speculative_tokens, settings.max_num_batched_tokens
+    room = f"a step of {tokens} tokens (max_num_batched_tokens) has them for {at_once} requests"
+    return (f"{room} with {drafted} drafts each: more than those wait, whatever max_num_seqs is",)
 
 
 def _idle_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ What the caller states is kept. The engine's own settings are kept as well, as l
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final, Literal
 
 from service.engine.engines.device import device_of
@@ -20,6 +21,7 @@ from service.engine.inputs import EngineSettings
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.held import most_filled
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import running_at_once, with_tokens
 
 # Small ones keep decoding beside prompts in pace, leave the most memory, and let pipeline stages share a long prompt;
 # large ones read it in few steps. No more requests run than a step has tokens: the smallest is not always the roomiest.
@@ -69,22 +71,25 @@ def variants(
             continue
         if changed is not resolved:
             yield changed, (plan := plan_of(changed))
-            running = max(running, _running(plan)) if rises else 0
+            running = max(running, running_at_once(plan)) if rises else 0
         filled = filled_by_cache(changed, plan_of, most) if needs_room else None
         if filled is not None:
             yield filled
-            running = max(running, _running(filled[1])) if rises else 0
+            running = max(running, running_at_once(filled[1])) if rises else 0
 
 
 def roomiest(resolved: Resolved, plan_of: Planner) -> MemoryPlan:
     """Return the plan with the most room: no other choice of settings holds more requests at once."""
     budgets = batched_tokens(resolved)
     plan = _with_most_room(resolved, budgets[0], plan_of)
-    slots = budgets[0] // tokens_of_each(plan.settings, plan.rules)
-    if plan.settings.max_num_seqs < slots or resolved.stated.max_num_seqs is not None or not _running(plan):
+    slots = min(
+        budgets[0] // tokens_of_each(plan.settings, plan.rules), with_tokens(plan.settings, plan.layout, plan.rules)
+    )
+    running = running_at_once(plan)
+    if running < slots or (resolved.stated.max_num_seqs or inf) <= slots or not running:
         return plan  # the smallest budget leaves the most memory: where nothing runs under it, nothing does
     others = (_with_most_room(resolved, tokens, plan_of) for tokens in budgets[1:])  # that let more requests run
-    return max((plan, *others), key=_running)
+    return max((plan, *others), key=running_at_once)
 
 
 def under_budgets(resolved: Resolved, plan: MemoryPlan, plan_of: Planner) -> Iterator[MemoryPlan]:
@@ -130,11 +135,6 @@ def _most_running(resolved: Resolved, plan_of: Planner) -> int:
         return _filled(resolved, plan_of)
     own = resolved.settings.max_num_seqs
     return min(plan_of.held(resolved)(own), own)
-
-
-def _running(plan: MemoryPlan) -> int:
-    """Return the requests that one copy of the attention runs at once. [count]."""
-    return min(plan.requests_in_cache, plan.settings.max_num_seqs)
 
 
 def _filled(resolved: Resolved, plan_of: Planner) -> int:

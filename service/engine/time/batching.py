@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
 
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import EngineSettings, Layout
@@ -119,10 +119,30 @@ class Serving:
         return max(min(self.slots_of_stream, ceil(steps * self.settings.max_num_batched_tokens / taken)), 1)
 
 
+def with_tokens(settings: EngineSettings, layout: Layout, rules: EngineRules) -> float:
+    """Return the requests of one attention replica that a step has tokens for; infinite where prompts are read alone.
+
+        requests = stages x ceil(max_num_batched_tokens / (k + 1)),  k drafted tokens
+
+    One that answers takes its drafts' tokens of every step, accepted or not, and while none is left nobody joins:
+    vLLM 0.33 `v1/core/sched/scheduler.py` (`schedule`: `while token_budget > 0`).
+    """
+    if rules.serving_engine.reads_alone:
+        return inf
+    each = settings.num_speculative_tokens + 1
+    return layout.pipeline_parallel_size * ceil(settings.max_num_batched_tokens / each)
+
+
+def running_at_once(plan: MemoryPlan) -> int:
+    """Return the requests that one attention replica runs at once: by cache, by slots, and by the tokens of a step."""
+    settings = plan.settings
+    return int(min(plan.requests_in_cache, settings.max_num_seqs, with_tokens(settings, plan.layout, plan.rules)))
+
+
 def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
     """Return how a plan serves a traffic."""
     layout = plan.layout
-    per_rank = min(plan.requests_in_cache, plan.settings.max_num_seqs)
+    per_rank = running_at_once(plan)
     return Serving(
         timing=timing,
         traffic=traffic,

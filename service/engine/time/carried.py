@@ -7,6 +7,7 @@ from math import ceil, inf
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import Limits, Load
 from service.engine.memory.plan import MemoryPlan
+from service.engine.time.batching import running_at_once
 from service.engine.time.demand import Arrivals, Demand, kind_of
 from service.engine.time.estimate import fewest_at_best, hoped_users
 from service.engine.time.replica import Replica, quickly_timed, timed
@@ -24,17 +25,17 @@ class Carried:
 
 
 def carried_in_memory(plan: MemoryPlan) -> Carried:
-    """Return the requests one replica holds at once, by cache and by the scheduler's own cap.
+    """Return the requests one replica holds at once, by cache and by what the scheduler runs beside one another.
 
-    requests = data_parallel_size x min(requests_in_cache, max_num_seqs)
+    requests = data_parallel_size x min(requests_in_cache, max_num_seqs, those a step has tokens for)
     """
     if not plan.weights_fit:
         return Carried(max_concurrent_requests=0, max_request_rate_per_s=None, binds="weights")
-    per_rank = min(plan.requests_in_cache, plan.settings.max_num_seqs)
+    per_rank = running_at_once(plan)
     return Carried(
         max_concurrent_requests=per_rank * plan.layout.data_parallel_size,
         max_request_rate_per_s=None,
-        binds="kv_cache" if plan.requests_in_cache <= plan.settings.max_num_seqs else "max_num_seqs",
+        binds="kv_cache" if plan.requests_in_cache <= per_rank else "max_num_seqs",
     )
 
 

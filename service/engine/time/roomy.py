@@ -44,7 +44,7 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
     settings = replace(serving.settings, max_num_batched_tokens=max_num_batched_tokens)
     # Beside others no more run than a step has tokens, which open settings let run; those that read alone, as many as
     # are stated or the engine's own.
-    most = max(max_num_batched_tokens // settings.tokens_scheduled, 1)
+    most = ceil(max_num_batched_tokens / settings.tokens_scheduled)
     most = max(most, settings.max_num_seqs) if settings.reads_alone else most
     slots = min(serving.slots_of_stream, most)
     running = _running(serving.slots_of_stream, serving.traffic.inputs.mean(), serving.traffic.outputs.mean())

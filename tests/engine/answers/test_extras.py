@@ -12,6 +12,7 @@ ASKED: dict[str, Any] = {
     "output_tokens": 200,
     "concurrent_requests": 4,
 }
+SIZES_OF_A_STEP = ("max_num_batched_tokens", "max_num_seqs")
 
 
 def answered(client: TestClient, **extra: Any) -> dict[str, Any]:
@@ -29,6 +30,21 @@ def test_drafts_quicken_few_users_and_take_a_layer_of_memory(client: TestClient)
     assert drafted["kv_cache"]["bytes_per_token"] * 32 == plain["kv_cache"]["bytes_per_token"] * 33  # 32 layers and one
     assert drafted["memory_per_gpu"]["weight_bytes"] > plain["memory_per_gpu"]["weight_bytes"]
     assert any("drafter" in warning for warning in drafted["warnings"])
+
+
+def test_as_many_users_run_as_a_step_has_tokens_for_with_their_drafts(client: TestClient) -> None:
+    drafts = {"num_speculative_tokens": 3, "speculative_acceptance_fraction": 0.7}
+    asked = {key: value for key, value in ASKED.items() if key != "concurrent_requests"} | {"gpu_count": 1, **drafts}
+    few, free = (
+        client.post("/capacity", json={**asked, **more}).json()
+        for more in ({"max_num_batched_tokens": 64, "max_num_seqs": 64}, {})
+    )
+
+    assert few["max_concurrent_requests"] == 16
+    assert "max_num_batched_tokens" in " ".join(few["warnings"])
+    tokens, seqs = (next(s["value"] for s in free["assumptions"] if s["name"] == name) for name in SIZES_OF_A_STEP)
+    assert 4 * free["max_concurrent_requests"] <= tokens
+    assert free["max_concurrent_requests"] <= seqs
 
 
 def test_rejected_drafts_slow_everybody_down(client: TestClient) -> None:

@@ -2,9 +2,18 @@
 
 import pytest
 
+from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
-from service.engine.inputs import Layout
-from service.engine.time.batching import BlockPool, Serving, block_pool, scheduler_settings, serving_of
+from service.engine.inputs import EngineName, Layout
+from service.engine.time.batching import (
+    BlockPool,
+    Serving,
+    block_pool,
+    running_at_once,
+    scheduler_settings,
+    serving_of,
+    with_tokens,
+)
 from service.engine.time.demand import Users
 from service.engine.time.server import Server
 from service.engine.time.simulations import Simulations
@@ -73,3 +82,29 @@ def test_drafts_are_scheduled_whether_accepted_or_not(catalog: Snapshot) -> None
 
     assert settings.tokens_scheduled == 4
     assert settings.tokens_per_step == 1.0  # none is accepted
+
+
+# vLLM 0.33 `v1/core/sched/scheduler.py` (`schedule`): who answers takes k + 1 tokens of a step's budget, the last one
+# what is left of it, and `while token_budget > 0` lets nobody join beside them. SGLang decodes in steps of their own.
+@pytest.mark.parametrize(
+    ("engine", "tokens", "drafted", "stages", "at_once"),
+    [
+        ("vllm", 512, 3, 1, 128),
+        ("vllm", 512, 2, 1, 171),
+        ("vllm", 512, 3, 2, 256),
+        ("vllm", 8_192, 3, 1, 2_048),
+        ("vllm", 512, 0, 1, 512),
+        ("tensorrt-llm", 512, 3, 1, 128),
+        ("sglang", 512, 3, 1, float("inf")),
+    ],
+)
+def test_no_more_run_than_a_step_has_tokens_for_with_their_drafts(
+    catalog: Snapshot, engine: EngineName, tokens: int, drafted: int, stages: int, at_once: float
+) -> None:
+    plan = plan_of(catalog, max_num_batched_tokens=tokens, num_speculative_tokens=drafted)
+    layout = Layout(pipeline_parallel_size=stages)
+
+    assert with_tokens(plan.settings, layout, rules_for(engine)) == at_once
+    if engine == "vllm" and stages == 1:
+        assert running_at_once(plan) == min(plan.requests_in_cache, plan.settings.max_num_seqs, at_once)
+        assert serving_of(plan, timing(), traffic()).slots == running_at_once(plan)
