@@ -155,6 +155,16 @@ def test_a_benchmark_is_answered_as_it_prints_ramp_and_drain_included(client: Te
     assert 0.9 < printed["at_load"]["requests_per_s"] / steady["at_load"]["requests_per_s"] < 1
 
 
+@pytest.mark.parametrize("load", [{"concurrent_requests": 64}, {"request_rate_per_s": 2, "arrival": "poisson"}])
+def test_tokens_of_a_benchmark_cost_what_its_gpus_do_while_it_runs(client: TestClient, load: dict[str, Any]) -> None:
+    printed = answered(client, "/capacity", **BENCHMARK, **load, num_prompts=100, usd_per_gpu_hour=3.6)
+
+    # By hand: a thousandth of a dollar for each second of each GPU, in which so many tokens are written.
+    tokens = printed["at_load"]["requests_per_s"] * BENCHMARK["output_tokens"]
+    usd = 0.001 * printed["gpus"] * 1e6 / tokens
+    assert printed["cost"]["at_load"]["usd_per_million_output_tokens"] == pytest.approx(usd, rel=1e-4)
+
+
 def test_a_benchmark_at_a_rate_begins_with_an_idle_engine(client: TestClient) -> None:
     printed = answered(client, "/capacity", **BENCHMARK, request_rate_per_s=2, num_prompts=500, arrival="poisson")
 

@@ -119,9 +119,14 @@ def _cost(question: SizeQuestion | CapacityQuestion, deployment: Deployment, tol
 
 
 def _answered_per_s(load: Load, at_load: LoadState | None, at_most: float | None) -> float | None:
-    """Return the requests of the asked load that are answered; None where nobody asked for any. [1/s]."""
+    """Return the requests of the asked load that are answered; None where nobody asked for any. [1/s].
+
+    Of a benchmark those of its whole run, ramp and drain included: as many as it prints, and are paid for.
+    """
     rate, answered = load.request_rate_per_s, at_load.requests_per_s if at_load else None
-    return answered if rate is None or (at_most is not None and rate > at_most) else rate
+    if rate is None or load.num_prompts is not None:
+        return answered
+    return answered if at_most is not None and rate > at_most else rate
 
 
 def _price_notes(
