@@ -103,9 +103,7 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     prefill, feasible = pair.prefill, pair.is_feasible
     wants_levers = tells_levers and not feasible  # then what would fit is told of both
     decode = _size_whole(pair.decoding, tells_levers=wants_levers)
-    latency, ttft_s = decode.latency, pair.ttft_s()
-    if latency is not None and ttft_s is not None:
-        latency = replace(latency, ttft_s=ttft_s, end_to_end_s=pair.end_to_end_s(latency.end_to_end_s))
+    latency = decode.latency and pair.latency(decode.latency)
     fleets = tuple(fleet_of(pool.plan, pool.replicas) for pool in (pair.decode, pair.prefill))
     cost = cheapest_of(fleets, question.offers) if feasible else None
     binds = decode.binding_constraint if prefill.is_feasible else binding_constraint(prefill, None)

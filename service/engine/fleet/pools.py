@@ -16,7 +16,7 @@ Source:
 """
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import hypot, inf
 from typing import Final
 
 from service.engine.errors import InvalidQuestionError
@@ -28,7 +28,7 @@ from service.engine.fleet.splitting import best_of
 from service.engine.inputs import Gpu, Limits
 from service.engine.time.demand import Arrivals, kind_of
 from service.engine.time.replica import sent_s
-from service.engine.time.results import Distribution
+from service.engine.time.results import Distribution, Latency
 from service.engine.time.samples import ScheduleResult
 
 FIRST_TOKEN = 1
@@ -77,6 +77,20 @@ class PoolPair:
             p50=first.p50 + second.p50,
             p95=first.p95 + second.p95,
             p99=first.p99 + second.p99,
+        )
+
+    def latency(self, decoding: Latency) -> Latency:
+        """Return the decode pool's latency with the wait before it, at the percentile asked for too."""
+        ttft_s = self.ttft_s()
+        if ttft_s is None or self.read is None or self.decoded is None:
+            return decoding
+        waits, percent = (self.read.ttft_s, self.decoded.ttft_s), decoding.percentile
+        return replace(
+            decoding,
+            ttft_s=ttft_s,
+            ttft_at_percentile_s=sum(wait.percentile(percent) for wait in waits),
+            ttft_standard_error_s=hypot(*(wait.standard_error(percent) for wait in waits)),
+            end_to_end_s=self.end_to_end_s(decoding.end_to_end_s),
         )
 
     def end_to_end_s(self, decoding: Distribution) -> Distribution:

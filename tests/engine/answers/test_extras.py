@@ -125,6 +125,15 @@ def test_pools_of_their_own_add_up(client: TestClient) -> None:
     assert answer["latency"]["tpot_s"]["p95"] <= 0.03 * 1.05
 
 
+@pytest.mark.parametrize("percentile", [50, 95, 99])
+def test_the_wait_of_both_pools_is_told_at_the_percentile_asked_for_too(client: TestClient, percentile: int) -> None:
+    latency = client.post("/size", json={**POOLED, "percentile": percentile}).json()["latency"]
+
+    assert latency["ttft_at_percentile_s"] == pytest.approx(latency["ttft_s"][f"p{percentile}"])
+    assert latency["ttft_at_percentile_s"] > latency["ttft_s"]["mean"] / 2
+    assert 0 < latency["ttft_standard_error_s"] < latency["ttft_at_percentile_s"]
+
+
 def test_the_gpus_of_both_pools_are_counted_and_it_is_told_whose_replicas_are(client: TestClient) -> None:
     answer = client.post("/size", json=POOLED).json()
     pools = answer["pools"]
