@@ -5,6 +5,7 @@ from typing import Final, TypedDict
 from service.engine.answers.advice import doubtful_limits
 from service.engine.answers.builds import build_warnings
 from service.engine.answers.exchange import exchange_warnings
+from service.engine.answers.idle import idle_warnings
 from service.engine.answers.results import PerReplica, Saturation
 from service.engine.engines.device import Device
 from service.engine.engines.rules import EngineRules
@@ -19,13 +20,12 @@ from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Cost
 from service.engine.fleet.token_prices import with_token_prices
-from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, WeightFormat
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, StatedLayout, WeightFormat
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.parameters import num_parameters
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
 from service.engine.memory.results import KvCache, MemoryPerGpu, ModelWeights
 from service.engine.memory.weights import rank_weights
-from service.engine.time.batching import running_at_once
 from service.engine.time.replica import Replica
 from service.engine.time.results import Latency, LoadState
 
@@ -97,7 +97,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
         saturation=_saturation(told, replicas),
         warnings=(
             *doubtful_limits(question.limits),
-            *warnings_of(plan, replica, question.settings, deployment.gpus, is_timed=is_timed),
+            *warnings_of(plan, replica, question.settings, question.layout, deployment.gpus, is_timed=is_timed),
             *(started.notes if feasible else ()),
             *(_price_notes(question, deployment, cost) if feasible else ()),
         ),
@@ -157,7 +157,13 @@ def _saturation(told: Figures, replicas: int) -> Saturation:
 
 
 def warnings_of(
-    plan: MemoryPlan, replica: Replica | None, stated: StatedSettings, gpus: int, *, is_timed: bool
+    plan: MemoryPlan,
+    replica: Replica | None,
+    stated: StatedSettings,
+    layout: StatedLayout,
+    gpus: int,
+    *,
+    is_timed: bool,
 ) -> tuple[str, ...]:
     """Return what a reader of a deployment must know, and add.
 
@@ -165,10 +171,11 @@ def warnings_of(
         plan: its memory.
         replica: its times; None where nobody tells them.
         stated: the settings that were asked for.
+        layout: the parts of it that were.
         gpus: of all replicas. [count]
         is_timed: somebody was asked for times.
     """
-    return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated, gpus))
+    return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated, layout, gpus))
 
 
 def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...]:
@@ -182,7 +189,7 @@ def _time_warnings(replica: Replica | None, *, is_timed: bool) -> tuple[str, ...
     return (f"latency is a {basis.name} estimate, expected within {percent} %: {basis.note}",)
 
 
-def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, gpus: int) -> tuple[str, ...]:
+def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, layout: StatedLayout, gpus: int) -> tuple[str, ...]:
     """Return what a reader of a deployment must add, with drafts, adapters or settings that no flag names."""
     drafts = "engine_args do not name the drafter; add the engine's own speculative decoding options"
     spread = "decode_context_parallel_size: step times are those without, and the exchange; no kernels were measured"
@@ -200,40 +207,17 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, gpus: int) -> tupl
         _unread_warnings(plan.rules)
         + _recipe_warnings(plan.checkpoint)
         + unnamed
-        + _idle_warnings(plan, stated)
+        + idle_warnings(plan, stated, layout)
         + where_it_lies(plan, stated)
         + _stated_weights(plan)
         + (given,) * (stated.gpu_memory_utilization is not None and _is_given(plan, stated))
         + (drafts,) * is_unnamed
-        + _crowded_steps(plan)
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + exchange_warnings(plan, gpus)
         + (packed,) * _spreads_unpacked_latents(plan)
         + _image_warnings(plan, device)
         + build_warnings(plan)
-    )
-
-
-def _crowded_steps(plan: MemoryPlan) -> tuple[str, ...]:
-    """Return that drafts leave a step tokens for fewer requests than cache and slots do."""
-    settings, at_once = plan.settings, running_at_once(plan)
-    if at_once >= min(plan.requests_in_cache, settings.max_num_seqs):
-        return ()
-    drafted, tokens = settings.num_speculative_tokens, settings.max_num_batched_tokens
-    room = f"a step of {tokens} tokens (max_num_batched_tokens) has them for {at_once} requests"
-    return (f"{room} with {drafted} drafts each: more than those wait, whatever max_num_seqs is",)
-
-
-def _idle_warnings(plan: MemoryPlan, stated: StatedSettings) -> tuple[str, ...]:
-    """Return which stated settings are of states that the model does not keep."""
-    dtypes = {"mamba_cache_dtype": stated.mamba_cache_dtype, "mamba_ssm_cache_dtype": stated.mamba_ssm_cache_dtype}
-    if plan.kv_cache.state_bytes_per_request:
-        return ()
-    return tuple(
-        f"{name} decides nothing: {plan.model.id} has no recurrent states"
-        for name, dtype in dtypes.items()
-        if dtype != "auto"
     )
 
 

@@ -154,6 +154,7 @@ def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Dep
         deployment.plan,
         deployment.replica,
         deployment.resolved.stated,
+        question.layout,
         deployment.gpus,
         is_timed=question.timers is not None,
     )

@@ -65,7 +65,14 @@ def replicas(question: SizeQuestion) -> Replicas:
         engine_args=started.engine_args,
         assumptions=replicas_assumptions(question, timed),
         warnings=(
-            *warnings_of(plan, timed.replica, question.settings, gpus, is_timed=question.timers is not None),
+            *warnings_of(
+                plan,
+                timed.replica,
+                question.settings,
+                question.layout,
+                gpus,
+                is_timed=question.timers is not None,
+            ),
             *(_when_full(timed, kind.of(of_one), question) if count else ()),
             *(started.notes if count else ()),
             *(price_notes(cost, (fleet_of(plan, count),), question) if count else ()),

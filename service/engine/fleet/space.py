@@ -273,10 +273,11 @@ def _stand_both(target: Target, tensor: int, stages: int, copies: int) -> bool:
 
 
 def _expert_choices(architecture: Architecture, ranks: int, stated: StatedLayout) -> tuple[bool, ...]:
-    """Return whether experts are dealt out whole: as stated, else either where there are several ranks and experts."""
-    if stated.expert_parallel is not None:
-        return (stated.expert_parallel,)
-    return (False, True) if architecture.has_experts and ranks > 1 else (False,)
+    """Return whether experts are dealt out whole: as stated, else either; of one rank no engine deals any out."""
+    if architecture.has_experts and architecture.deals_out_experts and ranks == 1:
+        return (False,)  # vLLM 0.33 `fused_moe/config.py`: `use_ep = dp_size_ * pcp_size_ * tp_size_ > 1 and ...`
+    either = (False, True) if architecture.has_experts and ranks > 1 else (False,)
+    return either if stated.expert_parallel is None else (stated.expert_parallel,)
 
 
 def _spread(

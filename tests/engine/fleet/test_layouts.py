@@ -314,6 +314,8 @@ def test_layouts_come_smallest_first_and_experts_are_cut_or_dealt_out(
     assert [layout.tensor_parallel_size for layout in layouts if layout.expert_parallel] == [2, 4, 8]
     asked = space_of(architecture, blocks, target, replace(stated, expert_parallel=True)).usual
     assert [layout.tensor_parallel_size for layout in asked] == [1, 2, 4, 8]
+    # vLLM 0.33 `fused_moe/config.py`: `use_ep` needs more than one rank, whatever --enable-expert-parallel says.
+    assert [layout.expert_parallel for layout in asked] == [False, True, True, True]
 
 
 @pytest.mark.parametrize(
