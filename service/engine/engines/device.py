@@ -19,7 +19,7 @@ TURING: Final[Capability] = (7, 5)
 AMPERE: Final[Capability] = (8, 0)
 ADA: Final[Capability] = (8, 9)
 HOPPER: Final[Capability] = (9, 0)
-RACK_GPUS: Final = 64  # that one fabric joins
+SERVER_GPUS, RACK_GPUS = 8, 64  # that one fabric joins
 # By generation, the second where a rank's columns of an expert are no whole tiles. Source: SGLang 0.5.12 to 0.5.19
 # `layers/quantization/fp8.py` (`get_quant_method`), `mxfp4_flashinfer_cutlass_moe.py` ("multiples of 128"); its recipes
 # of DeepSeek-V4-Pro name the first on H200 and B200.
@@ -104,13 +104,13 @@ REFERENCE: Final = Device()  # the newest vLLM on Hopper
 
 
 def fewest_exchanging(gpu: Gpu) -> int:
-    """Return the ranks from which DeepEP was measured on a GPU: a server of Hopper, 16 in a rack; 0 of others. [count].
+    """Return the ranks from which DeepEP was measured: a joined server of Hopper, 16 in a rack; 0 of others. [count].
 
     Source: aiconfigurator-core 0.12 systems/data/{h100_sxm,gb200}/moe/sglang/0.5.10 (`wideep_generation_moe_perf`).
     """
     if gpu.architecture == "blackwell":
         return 16 if gpu.scale_up_domain_gpus >= RACK_GPUS else 0
-    return 8 if gpu.architecture == "hopper" else 0
+    return SERVER_GPUS if gpu.architecture == "hopper" and gpu.scale_up_domain_gpus >= SERVER_GPUS else 0
 
 
 def device_of(gpu: Gpu, rules: EngineRules) -> Device:

@@ -42,6 +42,8 @@ def test_ranks_hold_dense_parts_whole_and_experts_for_balance(catalog: Snapshot)
         ({"engine": "vllm"}, "all2all_backend", "engine=sglang"),
         ({"engine_version": "0.4.9"}, "all2all_backend", "own exchange"),
         ({"gpu": "b200"}, "all2all_backend", "own exchange"),
+        ({"gpu": "h100-pcie"}, "all2all_backend", "own exchange"),
+        ({"gpu": "gh200"}, "all2all_backend", "own exchange"),
         ({"gpu": "gb200", "data_parallel_size": 8}, "all2all_backend", "data_parallel_size=16, 32 or 64"),
         ({"gpu": "gb200", "max_num_seqs": 1025}, "max_num_seqs", "1 to 1024"),
         ({"model": "qwen3-235b-a22b"}, "all2all_backend", "own exchange"),
