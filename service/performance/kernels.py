@@ -17,7 +17,7 @@ from service.performance.restated import restated, shapes_of
 from service.performance.stored import Kernels
 from service.performance.tables import StepTables
 
-# DeepEP was measured with latent attention in fp8, whatever the cache stores.
+# DeepEP was measured with attention to all latents in fp8, whatever the cache stores, and to picked ones by the cache.
 EXCHANGED: Final[Mapping[str, str]] = {
     "gemm_quant_mode": "fp8_block",
     "moe_quant_mode": "fp8_block",
@@ -57,7 +57,7 @@ def kernels_of(key: Deployed) -> Kernels:
             system=system,
             layout=layout,
             engine=key.rules.engine,
-            modes=(EXCHANGED,),
+            modes=(_exchanged_modes(key),),
         )
     engine = key.rules.serving_engine.kernels_like(key.checkpoint.quantization.scheme, key.gpu.architecture)
     return Kernels(
@@ -78,6 +78,14 @@ def kernels_of(key: Deployed) -> Kernels:
         ),
         crosses_nodes=crosses_nodes(key.gpu, ranks_of_stage(key.layout)),
     )
+
+
+def _exchanged_modes(key: Deployed) -> Mapping[str, str]:
+    """Return the quantization modes of a layout whose ranks send tokens by DeepEP."""
+    if all(need.kind == "latent" for mixer in key.model.architecture.mixers for need in mixer.kernel_needs):
+        return EXCHANGED
+    kept = "fp8" if key.kv_cache_dtype == "fp8" else "bfloat16"
+    return {**EXCHANGED, "kvcache_quant_mode": kept, "fmha_quant_mode": "bfloat16"}
 
 
 def _latents_of(model: ModelFacts) -> Latents | None:

@@ -76,3 +76,12 @@ def test_another_model_of_such_experts_is_told_in_proportion(catalog: Snapshot) 
     assert not timing.basis.is_measured
     assert 0.7 * 24_000 < written < 1.1 * 24_000
     assert timing.basis.expected_error_fraction > EXPECTED_ERROR
+
+
+def test_attention_to_picked_latents_grows_less_with_the_context(catalog: Snapshot) -> None:
+    # DeepSeek-V3.2 is V3 with attention to 2,048 picked tokens (its report, figure 3: cheaper the longer the context).
+    to_all, picked = (timing_of(catalog, 16, "h200", model).steps for model in ("deepseek-v3", "deepseek-v3.2"))
+    grown = [steps.decode_s(32, 64_000) - steps.decode_s(32, 8_000) for steps in (to_all, picked)]
+
+    assert timing_of(catalog, 16, "h200", "deepseek-v3.2").basis.is_measured
+    assert grown[1] < 0.5 * grown[0]

@@ -27,6 +27,7 @@ EIGHT: Final = 8
 # Of one rank in a step that decodes: over a network, and in a rack, as SGLang asserts.
 MOST_TOKENS: Final = 256
 MOST_OF_RACK: Final = 1_024
+MEASURED_ATTENTION: Final = ({"latent"}, {"sparse", "indexer"})  # to all latents, or to picked ones
 # Width of the model, columns of an expert, and experts that a token passes, as measured.
 MEASURED_WIDTH, MEASURED_COLUMNS, MEASURED_CHOSEN = 7_168, 2_048, 8
 SHARE: Final = 0.835
@@ -113,7 +114,7 @@ def are_measured_experts(architecture: Architecture, quantization: Quantization)
     }
     kinds = {need.kind for mixer in architecture.mixers for need in mixer.kernel_needs}
     is_of_shape = architecture.hidden_size == MEASURED_WIDTH and experts == {(MEASURED_COLUMNS, MEASURED_CHOSEN)}
-    return is_of_shape and kinds == {"latent"} and quantization.scheme == "fp8-block"
+    return is_of_shape and kinds in MEASURED_ATTENTION and quantization.scheme == "fp8-block"
 
 
 def _refusal(detail: str, accepted: str) -> UnsupportedLayoutError:
