@@ -30,6 +30,7 @@ from service.engine import (
     Timing,
     Traffic,
     benchmarked,
+    copies_in,
     deployed,
     launched_share,
     plan_replica,
@@ -179,7 +180,8 @@ def _layout(log: ServingLog, model: ModelFacts) -> Layout:
 def _load(log: ServingLog, plan: MemoryPlan, traffic: Traffic) -> SimulatedLoad:
     """Return one stream's share of what was sent."""
     sent, streams, sender = log.sent, streams_of(plan) * log.ranks.copies, Sender()
-    at_once = max(min(plan.requests_in_cache, plan.settings.max_num_seqs), 1)
+    of_copy = max(min(plan.requests_in_cache, plan.settings.max_num_seqs), 1)
+    at_once = copies_in(plan) * of_copy
     if sent.request_rate_per_s is not None:
         rate = sent.request_rate_per_s / streams
         if sent.is_steady:

@@ -24,6 +24,7 @@ from service.engine.memory.plan import MemoryPlan
 from service.engine.memory.share import launched_share
 from service.engine.memory.terms import LedgerTerms, ledger_terms
 from service.engine.memory.weights import rank_weights
+from service.engine.time.batching import copies_in
 from service.engine.time.benchmark import benchmarked, streams_of
 from service.engine.time.confidence import slower_timing
 from service.engine.time.lengths import EmpiricalLength, FixedLength, Length, LogNormalLength, UniformLength
@@ -70,6 +71,7 @@ __all__ = [
     "benchmarked",
     "capacity",
     "check_layout",
+    "copies_in",
     "deployed",
     "engine_named",
     "gib",

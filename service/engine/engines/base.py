@@ -130,6 +130,16 @@ class Engine(ABC):
         return 0
 
     @property
+    def copies_step_together(self) -> bool:
+        """Return whether copies of the attention, whose tokens meet in experts, read prompts whenever each has some.
+
+        Every step takes as long as the slowest copy's: vLLM 0.33 `v1/worker/dp_utils.py`
+        (`coordinate_batch_across_dp`), SGLang 0.5.23 `managers/scheduler_components/dp_attn.py`
+        (`prepare_mlp_sync_batch_raw`).
+        """
+        return True
+
+    @property
     @abstractmethod
     def reads_alone(self) -> bool:
         """Return whether prompts are read in iterations of their own, in which nobody decodes."""

@@ -70,6 +70,9 @@ class TensorRtLlm(Engine):
     has_pool_per_kind = False
     switches: frozenset[Switch] = frozenset()
     reserves_output = True
+    # `llmapi/llm_args.py` (`AttentionDpConfig`: `enable_balance`, `batching_wait_iters`): copies wait to read together,
+    # as in its published runs.
+    copies_step_together = False
     reads_alone = False
     spreads_caches = False
     kernel_library = "trtllm"

@@ -16,7 +16,7 @@ from service.engine.fleet.settings import Resolved
 from service.engine.fleet.variants import batched_tokens
 from service.engine.inputs import Layout, Load
 from service.engine.memory.held import Room
-from service.engine.time.batching import SchedulerSettings, Serving, scheduler_settings
+from service.engine.time.batching import SchedulerSettings, Serving, copies_of, scheduler_settings, together
 from service.engine.time.demand import wanted_of
 from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, reading_s
 from service.engine.time.roomy import share_of
@@ -149,11 +149,13 @@ def serving_at_best(
 
 def served_with(timing: Timing, resolved: Resolved, layout: Layout, load: Load, slots: int) -> Serving:
     """Return how a layout serves a load with so many slots, before it is planned."""
-    traffic = traffic_of(load)
+    traffic, architecture = traffic_of(load), resolved.model.architecture
+    of_one = scheduler_settings(resolved.settings, layout, resolved.rules, traffic)
+    copies = copies_of(architecture, layout, resolved.rules, slots // layout.data_parallel_size)
     return Serving(
         timing=timing,
         traffic=traffic,
-        settings=scheduler_settings(resolved.settings, layout, resolved.rules, traffic),
+        settings=together(of_one, architecture, copies),
         streams=layout.data_parallel_size * layout.pipeline_parallel_size,
         slots=slots,
     )

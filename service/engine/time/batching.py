@@ -2,21 +2,33 @@
 
 A replica of data- and pipeline-parallel ranks serves that many streams of requests side by side;
 each stream has its share of the users, of the cache and of `max_num_seqs`.
+
+Copies of the attention whose tokens meet in experts take every step together, and are simulated as one stream: each of
+them reads no more tokens a step than it has, and all wait for the fullest.
+
+    tokens of a step = own share x fullest copy + (1 - own share) x mean of all,  own share = 1 - routed / active
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf
+from typing import Final
 
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import EngineSettings, Layout
+from service.engine.layers import Architecture
+from service.engine.memory.parameters import routed_share
 from service.engine.memory.plan import MemoryPlan, cache_growth
 from service.engine.time.drafting import steps_spread, tokens_per_step
 from service.engine.time.records import PACE, Records, new_records
 from service.engine.time.steps import Timing
 from service.engine.time.traffic import Traffic
+
+# Of more copies a part stands for all, that divides them: of sixteen one reads in nearly every step already.
+MOST_TOGETHER: Final = 16
+MOST_RUNNING: Final = 16_384  # requests of one simulated stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +42,8 @@ class SchedulerSettings:
     expects_output: bool = False  # a request joins only beside a share of what others have yet to write
     reads_alone: bool = False  # nobody decodes in iterations that read prompts
     read_every: int = 1  # iterations, of which one reads prompts while others decode
+    copies: int = 1  # of the attention, which take every step together, as their tokens meet in the experts
+    own_share: float = 1.0  # of a step, that goes by a copy's own tokens; the rest by those of all
     tokens_per_step: float = 1.0  # above 1 with speculative decoding: accepted drafts and the model's own
     steps_spread: float = 0.0  # of an answer, by the chance of its drafts: standard deviation over its square root
     tokens_scheduled: int = 1  # of each decoding request, accepted or not
@@ -82,6 +96,26 @@ class Serving:
         records["tokens_per_step"], records["streams"] = settings.tokens_per_step, self.streams
         records["slots"] = self.slots
         return self.timing.records, records
+
+    @property
+    def groups(self) -> int:
+        """Return the streams that are simulated: copies that take every step together are one. [count]."""
+        return self.streams // self.settings.copies
+
+    @property
+    def slots_of_group(self) -> int:
+        """Return the requests that the copies of a simulated stream run at once. [count]."""
+        return self.settings.copies * self.slots_of_stream
+
+    @property
+    def decoding_of_group(self) -> int:
+        """Return the requests that decode at once in all of them, at most. [count]."""
+        return self.settings.copies * self.decoding_of_stream
+
+    @property
+    def waits_for_prompts(self) -> bool:
+        """Return whether tokens wait for all chunks of prompts, or for those of other copies of the attention."""
+        return self.settings.reads_alone or self.settings.copies > 1
 
     @property
     def slots_of_stream(self) -> int:
@@ -146,17 +180,52 @@ def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
     return Serving(
         timing=timing,
         traffic=traffic,
-        settings=scheduler_settings(plan.settings, layout, plan.rules, traffic),
+        settings=settings_of(plan, traffic),
         streams=layout.data_parallel_size * layout.pipeline_parallel_size,
         slots=per_rank * layout.data_parallel_size,
         stages=layout.pipeline_parallel_size,
     )
 
 
+def copies_of(architecture: Architecture, layout: Layout, rules: EngineRules, running: int) -> int:
+    """Return the copies of the attention whose tokens meet in the experts of every step, as many as are followed.
+
+    Args:
+        architecture: the model.
+        layout: how one replica is spread.
+        rules: the engine version's.
+        running: requests that one copy runs at once. [count]
+    """
+    copies = layout.data_parallel_size
+    if copies == 1 or not architecture.has_experts or not rules.serving_engine.copies_step_together:
+        return 1
+    most = min(MOST_TOGETHER, max(MOST_RUNNING // max(running, 1), 1))
+    return max(each for each in range(1, most + 1) if copies % each == 0)
+
+
+def together(settings: SchedulerSettings, architecture: Architecture, copies: int) -> SchedulerSettings:
+    """Return the settings of one stream of so many copies of the attention whose tokens meet."""
+    if copies == 1:
+        return settings
+    own_share = 1.0 - routed_share(architecture)
+    return replace(settings, max_num_seqs=copies * settings.max_num_seqs, copies=copies, own_share=own_share)
+
+
+def settings_of(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
+    """Return the engine's settings for one stream: of all copies of the attention whose tokens meet, together."""
+    of_one = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic)
+    return together(of_one, plan.model.architecture, copies_in(plan))
+
+
+def copies_in(plan: MemoryPlan) -> int:
+    """Return the copies of the attention that a stream of a plan follows. [count]."""
+    return copies_of(plan.model.architecture, plan.layout, plan.rules, running_at_once(plan))
+
+
 def scheduler_settings(
     settings: EngineSettings, layout: Layout, rules: EngineRules, traffic: Traffic
 ) -> SchedulerSettings:
-    """Return the engine's settings for one stream."""
+    """Return the engine's settings for one stream of one copy of the attention."""
     drafted = settings.num_speculative_tokens
     return SchedulerSettings(
         max_num_batched_tokens=settings.max_num_batched_tokens,
@@ -180,8 +249,9 @@ def block_pool(plan: MemoryPlan) -> BlockPool:
     reserve = shape.blocks_per_request(plan.context_tokens, plan.in_flight_tokens)
     steady = shape.blocks_per_request(plan.context_tokens, 0)
     usable = plan.kv_cache.num_gpu_blocks - 1 - (reserve - steady)
+    of_copy = max(usable / plan.layout.pipeline_parallel_size, 1.0)
     return BlockPool(
-        num_blocks=max(usable / plan.layout.pipeline_parallel_size, 1.0),
+        num_blocks=copies_in(plan) * of_copy,
         tokens=tuple(float(tokens) for tokens in knots),
         blocks=tuple(float(shape.blocks_per_request(tokens, 0)) for tokens in knots),
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.batching import block_pool, scheduler_settings
+from service.engine.time.batching import block_pool, copies_in, settings_of
 from service.engine.time.samples import ScheduleResult, whole
 from service.engine.time.simulation import Machine
 from service.engine.time.steps import Timing
@@ -11,8 +11,12 @@ from service.engine.time.traffic import SimulatedLoad, Traffic
 
 
 def streams_of(plan: MemoryPlan) -> int:
-    """Return the streams of requests that a replica serves side by side: data-parallel ranks x pipeline stages."""
-    return plan.layout.data_parallel_size * plan.layout.pipeline_parallel_size
+    """Return the streams of requests that a replica serves side by side, each by its own steps: of stages, and ranks.
+
+    Ranks of data parallelism whose tokens meet in experts take every step together, and are one.
+    """
+    streams = plan.layout.data_parallel_size * plan.layout.pipeline_parallel_size
+    return streams // copies_in(plan)
 
 
 def benchmarked(
@@ -34,6 +38,6 @@ def benchmarked(
         evicts: requests join as soon as there is room for their prompts, also where the engine reserves by default.
         read_every: iterations, of which one reads prompts while others decode.
     """
-    settings = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic)
+    settings = settings_of(plan, traffic)
     settings = replace(settings, reserves_output=settings.reserves_output and not evicts, read_every=read_every)
     return whole(Machine(timing, block_pool(plan), settings).simulated(load))

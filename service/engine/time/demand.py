@@ -126,12 +126,12 @@ class Users(Demand):
     ) -> SimulatedLoad:
         """Return the users of the fullest stream, as far as they need simulating; each is measured once at least."""
         users = self._simulated_users(serving)
-        decoding, share = serving.decoding_of_stream, serving.cache_share(self.concurrent_requests)
+        decoding, share = serving.decoding_of_group, serving.cache_share(self.concurrent_requests)
         return sender.steady_users(serving.traffic, users, max(measured, users), decoding, share)
 
     def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
         """Return users who all begin at once, each with the next prompt as soon as the last is answered."""
-        count = ceil(num_prompts / serving.streams)
+        count = ceil(num_prompts / serving.groups)
         users = self._users_of_stream(serving)
         others = max(self.concurrent_requests - users, 0)
         share = serving.cache_share(self.concurrent_requests)
@@ -152,10 +152,10 @@ class Users(Demand):
         return result.violates(limits)
 
     def _users_of_stream(self, serving: Serving) -> int:
-        return ceil(self.concurrent_requests / serving.streams)
+        return ceil(self.concurrent_requests / serving.groups)
 
     def _simulated_users(self, serving: Serving) -> int:
-        return min(self._users_of_stream(serving), MOST_USERS_PER_SLOT * serving.slots_of_stream)
+        return min(self._users_of_stream(serving), MOST_USERS_PER_SLOT * serving.slots_of_group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,8 @@ class Arrivals(Demand):
     def has_room(self, carrier: Carrier) -> bool:
         """Return whether the queue does not grow without end."""
         serving, rate = carrier.serving, self.request_rate_per_s
-        return rate <= SAFE * least_throughput(serving, serving.slots) or rate <= carrier.saturation_rate
+        safe = SAFE * least_throughput(serving, serving.slots) if serving.settings.copies == 1 else 0.0
+        return rate <= safe or rate <= carrier.saturation_rate
 
     @classmethod
     def hoped(cls, serving: Serving, users: int, hope: float) -> float:
@@ -228,20 +229,20 @@ class Arrivals(Demand):
         warm_up = WARM_UP_FRACTION if has_settled else LONG_WARM_UP_FRACTION
         return sender.open_loop(
             serving.traffic,
-            self.request_rate_per_s / serving.streams,
+            self.request_rate_per_s / serving.groups,
             ceil(warm_up * measured),
             measured,
-            in_flight(serving, self.request_rate_per_s),
+            serving.settings.copies * in_flight(serving, self.request_rate_per_s),
         )
 
     def benchmark(self, serving: Serving, sender: Sender, num_prompts: int) -> SimulatedLoad:
         """Return arrivals at an engine that has nothing to do when the first one comes."""
-        rate = self.request_rate_per_s / serving.streams
-        return sender.burst(serving.traffic, rate, ceil(num_prompts / serving.streams))
+        rate = self.request_rate_per_s / serving.groups
+        return sender.burst(serving.traffic, rate, ceil(num_prompts / serving.groups))
 
     def seen(self, result: ScheduleResult, serving: Serving) -> ScheduleResult:
         """Return all streams together."""
-        return result.side_by_side(serving.streams)
+        return result.side_by_side(serving.groups)
 
     def broken(self, result: ScheduleResult, limits: Limits) -> Violation | None:
         """Return the latency limit that is broken, or that the queue grows."""

@@ -49,7 +49,8 @@ def reach_of(serving: Serving, users: int) -> Reach:
     read = 0.0 if traffic.arrives_read else traffic.inputs.mean()
     answered = max(traffic.outputs.mean() / serving.settings.tokens_per_step, 1.0)
     tokens = read + CROWDED * decoding * (serving.settings.tokens_scheduled + read / answered)
-    return Reach(tokens=ceil(tokens), running=decoding, longest_tokens=ceil(read + traffic.outputs.mean()))
+    running = serving.settings.copies * decoding
+    return Reach(tokens=ceil(tokens), running=running, longest_tokens=ceil(read + traffic.outputs.mean()))
 
 
 def kept_pace(serving: Serving, tpot_s: float | None) -> int:

@@ -10,15 +10,22 @@ from service.engine.time.room import MOST_EXPECTED_TOKENS, blocks_expected, bloc
 @compiled
 def plan_chunks(engine: Record, state: Record, runs: Records, places: Records) -> None:
     """Choose the prompts to compute in this step, and tokens of each."""
-    decoding = 0 if engine.reads_alone else state.num_decoding
-    budget = engine.max_num_batched_tokens - decoding * engine.tokens_scheduled
+    decoding = 0 if engine.reads_alone else of_copy(engine, state.num_decoding)
+    most = engine.max_num_batched_tokens - decoding * engine.tokens_scheduled  # of one copy, and of one prompt
+    budget = engine.copies * most
     for place in range(state.num_prefilling):
         index = places[place].prefilling
-        tokens = min(runs[index].prompt_tokens - runs[index].computed_tokens, budget)
+        tokens = min(runs[index].prompt_tokens - runs[index].computed_tokens, most, budget)
         if tokens > 0:
             budget -= _take(state, places, index, tokens)
     if state.num_waiting > 0 and budget > 0:
-        _join(engine, state, runs, places, budget)
+        _join(engine, state, runs, places, budget, most)
+
+
+@compiled
+def of_copy(engine: Record, amount: int) -> int:
+    """Return what the fullest copy of the attention has of an amount. [count]."""
+    return int((amount + engine.copies - 1) // engine.copies)
 
 
 @compiled
@@ -30,7 +37,7 @@ def _take(state: Record, places: Records, index: int, tokens: int) -> int:
 
 
 @compiled
-def _join(engine: Record, state: Record, runs: Records, places: Records, budget: int) -> None:
+def _join(engine: Record, state: Record, runs: Records, places: Records, budget: int, most: int) -> None:
     """Let waiting requests join while slots, blocks and budget last."""
     reserves = engine.reserves_output
     is_roomy = not reserves and state.num_decoding + state.num_prefilling + state.num_waiting < state.always_fit
@@ -52,7 +59,7 @@ def _join(engine: Record, state: Record, runs: Records, places: Records, budget:
             if reserves:
                 run.reserved_blocks = needed
                 state.reserved += needed
-        budget -= _start_prefill(engine, state, run, places, index, budget)
+        budget -= _start_prefill(engine, state, run, places, index, min(most, budget))
 
 
 @compiled

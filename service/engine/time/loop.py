@@ -19,7 +19,7 @@ import numpy as np
 from service.engine.time.compiled import IS_PLAIN, compiled
 from service.engine.time.decoding import drop_preempted, finish, start_decoding
 from service.engine.time.interpolation import decode_step_s, mixed_step_s
-from service.engine.time.joining import plan_chunks
+from service.engine.time.joining import of_copy, plan_chunks
 from service.engine.time.records import BINS, BINS_PER_OCTAVE, LOWEST_OCTAVE, SERVED, TOO_LONG, Record, Records
 from service.engine.time.room import EXPECTED_ANEW, blocks_in_use, blocks_of, make_room, steps_with_room
 
@@ -135,18 +135,24 @@ def _may_read(engine: Record, state: Record) -> bool:
 def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> None:
     """Compute prompt chunks, and one token of every decoding request; like iterations in one go."""
     many = _like_chunks(engine, state, runs, places, heap) if state.num_chunks == 1 else 1
-    tokens, pairs = 0, 0.0
+    tokens, longest, pairs = 0, 0, 0.0
     for place in range(state.num_chunks):
         chunk = places[place]
         tokens += chunk.chunk_tokens
+        longest = max(longest, chunk.chunk_tokens)
         pairs += chunk.chunk_tokens * (runs[chunk.chunk_of].computed_tokens + 0.5 * (many * chunk.chunk_tokens))
     decoding, context = 0.0 if engine.reads_alone else float(state.num_decoding), 0.0
-    state.most_tokens = max(state.most_tokens, tokens + int(decoding) * engine.tokens_scheduled)
+    fullest, read = float(tokens), float(tokens)
+    if engine.copies > 1:
+        fullest = max(float(longest), tokens / engine.copies)
+        read = engine.own_share * fullest + (1.0 - engine.own_share) * tokens / engine.copies
+    most_tokens = int(fullest) + of_copy(engine, int(decoding)) * engine.tokens_scheduled
+    state.most_tokens = max(state.most_tokens, most_tokens)
     state.most_running = max(state.most_running, state.num_decoding + state.num_prefilling)
     if decoding > 0:
         context = state.context_sum / decoding + 0.5 * (many - 1) * engine.tokens_per_step
-    step_s = mixed_step_s(steps, float(tokens), pairs / tokens, decoding, context)
-    if engine.reads_alone:
+    step_s = mixed_step_s(steps, read, pairs / tokens, decoding / engine.copies, context)
+    if engine.reads_alone and not _decodes_beside(engine, state):
         _hold(state, step_s, many)
     else:
         _pass(engine, state, step_s, many)
@@ -164,11 +170,22 @@ def _mixed_steps(steps: Record, engine: Record, state: Record, runs: Records, pl
 
 
 @compiled
+def _decodes_beside(engine: Record, state: Record) -> bool:
+    """Return whether those decode a token meanwhile whose copies read no prompt: all of them, as often as those do."""
+    state.passed += 1.0 - min(state.num_chunks, engine.copies) / engine.copies
+    if state.passed < 1.0:
+        return False
+    state.passed -= 1.0
+    return True
+
+
+@compiled
 def _like_chunks(engine: Record, state: Record, runs: Records, places: Records, heap: Records) -> int:
     """Return how many iterations in a row read as much of one long prompt while nothing else changes."""
     run, tokens = runs[places[0].chunk_of], places[0].chunk_tokens
     decoding = 0 if engine.reads_alone else state.num_decoding
-    if tokens < engine.max_num_batched_tokens - decoding * engine.tokens_scheduled or engine.read_every > 1:
+    is_alone = engine.copies == 1 and engine.read_every == 1
+    if tokens < engine.max_num_batched_tokens - decoding * engine.tokens_scheduled or not is_alone:
         return 1  # what is left of the budget is for who comes next
     left = (run.prompt_tokens - run.computed_tokens - 1) // tokens  # the last chunk is an iteration of its own
     many = min(left, int(engine.skip_fraction * run.computed_tokens) // tokens)
@@ -252,13 +269,13 @@ def _decode_steps(steps: Record, engine: Record, state: Record, runs: Records, p
         many = min(many, EXPECTED_ANEW)
     if engine.read_every > 1 and state.num_waiting + state.num_prefilling > 0:
         many = min(many, engine.read_every - state.step % engine.read_every)
-    step_s = decode_step_s(steps, decoding, context + 0.5 * (many - 1) * grown)
+    step_s = decode_step_s(steps, decoding / engine.copies, context + 0.5 * (many - 1) * grown)
     state.step_s = step_s  # what a request that comes meanwhile sits out
     until = _next_arrival_s(engine, state, runs, places) - state.now_s
     # Behind requests that wait already, a new one changes nothing.
     if until < many * step_s and state.num_waiting == 0:
         many = max(min(many, int(until / step_s) + 1), 1)
-        step_s = decode_step_s(steps, decoding, context + 0.5 * (many - 1) * grown)
+        step_s = decode_step_s(steps, decoding / engine.copies, context + 0.5 * (many - 1) * grown)
     _pass(engine, state, step_s, many)
     finish(engine, state, runs, places, heap)
     if state.num_decoding > 0:

@@ -113,6 +113,8 @@ ENGINE: Final = np.dtype(
         ("expects_output", np.bool_),  # a request joins only beside a share of what others have yet to write
         ("reads_alone", np.bool_),  # nobody decodes in iterations that read prompts
         ("read_every", np.int64),  # iterations, of which one reads prompts while others decode
+        ("copies", np.int64),  # of the attention, that take every step together
+        ("own_share", np.float64),  # of a step, that goes by a copy's own tokens; the rest by those of all
         ("tokens_per_step", np.float64),  # above 1 with speculative decoding: accepted drafts and the model's own
         ("steps_spread", np.float64),  # of an answer, by the chance of its drafts: deviation over its square root
         ("prefix_cache_hit_fraction", np.float64),
@@ -138,6 +140,7 @@ STATE: Final = np.dtype(
     [
         ("now_s", np.float64),
         ("step_s", np.float64),  # the latest iteration
+        ("passed", np.float64),  # steps that copies decode while others read, of which none is taken yet
         ("held_s", np.float64),  # what decoding requests have waited for prompts since their latest token
         ("step", np.int64),  # the engine's iterations so far
         ("iterations", np.int64),  # the simulation's

@@ -45,12 +45,12 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
     # Beside others no more run than a step has tokens, which open settings let run; those that read alone, as many as
     # are stated or the engine's own.
     most = ceil(max_num_batched_tokens / settings.tokens_scheduled)
-    most = max(most, settings.max_num_seqs) if settings.reads_alone else most
+    most = max(most, settings.max_num_seqs // settings.copies) if settings.reads_alone else most
     slots = min(serving.slots_of_stream, most)
     running = _running(serving.slots_of_stream, serving.traffic.inputs.mean(), serving.traffic.outputs.mean())
     served = replace(
         serving,
-        settings=replace(settings, max_num_seqs=min(running, most)),
+        settings=replace(settings, max_num_seqs=settings.copies * min(running, most)),
         slots=min(serving.slots, slots * serving.streams),
     )
     return Server(serving=served, pool=BOUNDLESS, simulations=simulations)
@@ -174,7 +174,8 @@ def _pace_alone(limits: Limits) -> Limits:
 def capped(replica: Server, users: int) -> Server:
     """Return the same replica, which runs no more than so many requests at once."""
     serving = replica.serving
-    seqs = min(max(ceil(users / serving.streams), 1), serving.settings.max_num_seqs)
+    of_copy = max(ceil(users / serving.streams), 1)
+    seqs = min(serving.settings.copies * of_copy, serving.settings.max_num_seqs)
     fewer = replace(serving, settings=replace(serving.settings, max_num_seqs=seqs), slots=min(users, serving.slots))
     return replace(replica, serving=fewer)
 

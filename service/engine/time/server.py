@@ -100,7 +100,7 @@ class Server:
             replicas: how many there are. [count]
             measured: requests that are measured. [count]
         """
-        shares = asked.shares(replicas, self.serving.streams)
+        shares = asked.shares(replicas, self.serving.groups)
         state = LoadState.of_all([self.seen(share, measured).state(count) for count, share in shares])
         return state.of_arrivals(asked.amount, replicas * self.saturation_rate) if asked.may_queue else state
 
@@ -117,7 +117,7 @@ class Server:
 
         def served() -> ScheduleResult:
             load = demand.benchmark(self.serving, self.simulations.sender, num_prompts)
-            of_fullest = ceil(num_prompts / self.serving.streams)  # stream, that is simulated: others may have fewer
+            of_fullest = ceil(num_prompts / self.serving.groups)  # stream, that is simulated: others may have fewer
             return whole(self.machine.simulated(load)).side_by_side(num_prompts / of_fullest)
 
         return self.simulations.results.get_or((self.key, demand, "benchmark", num_prompts), served)
@@ -259,7 +259,7 @@ class Server:
             if pace > HOPELESS:
                 return Told("tpot", reach_of(self.serving, users))
             # Who reads prompts alone has tokens wait for all chunks of a prompt: no full step bounds that.
-            if pace < SAFE and limits.ttft_s is None and not (demand.may_queue or self.serving.settings.reads_alone):
+            if pace < SAFE and limits.ttft_s is None and not (demand.may_queue or self.serving.waits_for_prompts):
                 return Told(None, reach_of(self.serving, users))
         return self._simulated_verdict(demand, limits, measured)
 
@@ -278,7 +278,7 @@ class Server:
     def _told(self, demand: Demand, limits: Limits, measured: int, load: SimulatedLoad) -> Told:
         """Return what a simulation tells; keep what it measured, if that is enough for percentiles."""
         # Of users who are all simulated nothing else is broken where no limit is.
-        is_told = measured == ROUGHLY_MEASURED and (load.concurrency or 0) * self.serving.streams >= demand.amount
+        is_told = measured == ROUGHLY_MEASURED and (load.concurrency or 0) * self.serving.groups >= demand.amount
         outcome = self.machine.simulated(load, limits, is_verdict=is_told)
         if not isinstance(outcome, ScheduleResult):
             return outcome

@@ -136,6 +136,8 @@ def _engine_of(pool: BlockPool, settings: SchedulerSettings) -> Records:
         "expects_output",
         "reads_alone",
         "read_every",
+        "copies",
+        "own_share",
         "tokens_per_step",
         "steps_spread",
         "prefix_cache_hit_fraction",

@@ -94,7 +94,7 @@ def test_a_large_fleet_is_told_what_experts_spread_wide_take(
     client: TestClient, engine: str, change: dict[str, str]
 ) -> None:
     """LMSYS, May 2025: 5.2 times as many tokens as with the engine's own exchange over 16 ranks."""
-    asked = {**MANY, "gpu": "h200", "engine": engine, "request_rate_per_s": 100}
+    asked = {**MANY, "gpu": "h200", "engine": engine, "request_rate_per_s": 100, "disaggregated": True}
     sized = client.post("/size", json=asked).json()
     lever, *_ = [each for each in sized["levers"] if "all2all_backend" in each["change"]]
     wide = client.post("/size", json={**asked, **change}).json()
