@@ -89,7 +89,7 @@ class Layout:
     expert_parallel: bool = False
     decode_context_parallel_size: int = 1  # tensor-parallel ranks that hold the tokens of one cache in turn
     all2all_backend: All2AllBackend | None = None  # None: the engine's own way
-    overlaps_batches: bool = False  # two, of which one computes while the other's tokens are on their way
+    enable_two_batch_overlap: bool = False  # two, of which one computes while the other's tokens are on their way
     gpus_per_replica: int = field(init=False, repr=False, compare=False)  # TP x PP x DP
 
     def __post_init__(self) -> None:

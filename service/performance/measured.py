@@ -167,7 +167,7 @@ class KernelLibrary:
             )
             self._hold(kernels, handle)  # before it may refuse: what it read serves the next one
             heads = partial(self._with_heads, config, kernels, layout, modes)
-            tables = tables_of(handle, heads, overlaps=layout.overlaps_batches)
+            tables = tables_of(handle, heads, overlaps=layout.enable_two_batch_overlap)
         except Exception as error:  # noqa: BLE001 - the library documents no closed set: each means "no data"
             return Refusal(f"{type(error).__name__}: {PATH.sub('', str(error))[:200]}")
         return tables

@@ -50,7 +50,7 @@ class Kernels:
         """Return everything as plain values, by name, without what a layout derives from its own sizes."""
         layout = {each.name: getattr(self.layout, each.name) for each in fields(self.layout) if each.init}
         if self.layout.all2all_backend is None:
-            del layout["all2all_backend"], layout["overlaps_batches"]
+            del layout["all2all_backend"], layout["enable_two_batch_overlap"]
         return {each.name: getattr(self, each.name) for each in fields(self)} | {"layout": layout}
 
     def key(self) -> str:

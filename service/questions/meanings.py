@@ -25,7 +25,7 @@ COMMON: Final[Mapping[str, str]] = {
     "expert_parallel": "whether GPUs of a replica hold whole experts instead of a part of each",
     "decode_context_parallel_size": "ranks of one replica over which the tokens of one cache are spread [count]",
     "all2all_backend": "through which ranks send the tokens of whole experts; null: the engine's own way",
-    "overlaps_batches": "whether one of two batches computes while the other's tokens are on their way to experts",
+    "enable_two_batch_overlap": "whether one of two batches computes while the other's tokens are on their way",
     "binding_constraint": "what forbids fewer GPUs, or more load on the same ones",
     "shortfall_bytes": "memory that is missing before one request fits; per GPU; 0 when feasible [bytes]",
     "would_fit": "sentences that say what would make the question feasible; empty when it is",

@@ -31,6 +31,7 @@ UNPUBLISHED = {
     "carried": "Little's law is shown at users_of",
     "seen": "Little's law is shown at users_of",
     "pace_s": "an estimate of our own simulation",
+    "with_tokens": "its figures stand in tests/engine/time/test_batching.py",
     "decoding_of_stream": "a bound of our own simulation's beginning",
     "throughput": "an estimate of our own simulation",
     "read_rate": "the queue's law is shown at _busy_share",

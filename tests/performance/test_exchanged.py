@@ -16,7 +16,9 @@ SERVER_GPUS = 8
 def timing_of(
     catalog: Snapshot, ranks: int, gpu: str = "h100", model: str = "deepseek-v3", *, overlaps: bool = False
 ) -> Timing:
-    layout = Layout(data_parallel_size=ranks, expert_parallel=True, all2all_backend="deepep", overlaps_batches=overlaps)
+    layout = Layout(
+        data_parallel_size=ranks, expert_parallel=True, all2all_backend="deepep", enable_two_batch_overlap=overlaps
+    )
     facts, rules = catalog.model(model), rules_for("sglang")
     stated = StatedSettings(all2all_backend="deepep", max_model_len=80_000)
     found = shared_timers().timer(deployed(plan_replica(facts, catalog.gpu(gpu), layout, stated, rules)))

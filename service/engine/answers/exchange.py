@@ -36,7 +36,7 @@ def exchange_notes(plan: MemoryPlan) -> tuple[Assumption, ...]:
         overlap = (note("enable_two_batch_overlap", True, "request", OVERLAPPED),)
         return (
             note("all2all_backend", stated, "request", BY_DEEPEP),
-            *(overlap if plan.layout.overlaps_batches else ()),
+            *(overlap if plan.layout.enable_two_batch_overlap else ()),
         )
     return () if backend is None else (note("all2all_backend", backend, "default", OWN_EXCHANGE),)
 

@@ -116,7 +116,7 @@ def stated(layout: Layout) -> str:
     sizes = [f"{name}={size}" for name, size in named.items() if size > 1]
     parts = [*sizes, *(("expert_parallel=true",) if layout.expert_parallel else ())]
     parts += [f"all2all_backend={layout.all2all_backend}"] if layout.all2all_backend is not None else []
-    parts += ["enable_two_batch_overlap=true"] if layout.overlaps_batches else []
+    parts += ["enable_two_batch_overlap=true"] if layout.enable_two_batch_overlap else []
     return " and ".join(parts or ("tensor_parallel_size=1",))
 
 

@@ -41,7 +41,8 @@ def legal_layouts(resolved: Resolved, stated: StatedLayout) -> Space:
 def _overlapping(space: Space) -> Space:
     """Return the same layouts with batches that overlap."""
     usual, unusual = (
-        tuple(replace(layout, overlaps_batches=True) for layout in layouts) for layouts in (space.usual, space.unusual)
+        tuple(replace(layout, enable_two_batch_overlap=True) for layout in layouts)
+        for layouts in (space.usual, space.unusual)
     )
     return Space(usual=usual, unusual=unusual)
 

@@ -136,7 +136,7 @@ def test_batches_overlap_where_that_is_stated(client: TestClient) -> None:
     sized = client.post("/size", json={**WIDE, "enable_two_batch_overlap": True}).json()
     alone = client.post("/size", json={**WIDE, "all2all_backend": None, "enable_two_batch_overlap": True})
 
-    assert sized["layout"]["overlaps_batches"]
+    assert sized["layout"]["enable_two_batch_overlap"]
     assert "--enable-two-batch-overlap" in sized["engine_args"]
     assert ("enable_two_batch_overlap", True) in [(each["name"], each["value"]) for each in sized["assumptions"]]
     assert alone.status_code == 422

@@ -117,7 +117,7 @@ def _exchange(layout: Layout) -> Args:
     if layout.all2all_backend is None:
         return ()
     balanced = ("--enable-eplb", "--ep-num-redundant-experts", str(layout.redundant_experts))
-    overlap = ("--enable-two-batch-overlap",) if layout.overlaps_batches else ()
+    overlap = ("--enable-two-batch-overlap",) if layout.enable_two_batch_overlap else ()
     whole = ("--moe-dense-tp-size", "1", "--enable-dp-lm-head")
     return ("--moe-a2a-backend", layout.all2all_backend, *whole, *balanced, *overlap)
 
