@@ -369,7 +369,14 @@ def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:
     }
 
     # Named by their experts, which lie in four bits.
-    assert apart == {"deepseek-v4-flash", "deepseek-v4-pro", "ling-3.0-flash", "mimo-v2.6-flash-rl", "mimo-v2.6-pro-rl"}
+    assert apart == {
+        "deepseek-v4-flash",
+        "deepseek-v4-pro",
+        "ling-3.0-flash",
+        "ling-3.0-flash-vl",
+        "mimo-v2.6-flash-rl",
+        "mimo-v2.6-pro-rl",
+    }
 
 
 def test_a_checkpoint_has_one_entry() -> None:

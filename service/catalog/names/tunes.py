@@ -45,7 +45,7 @@ NO_MODEL: Final = (
     r"draft.*|eagle.*|medusa|dflash|dflare|dspark|domino|vispec|.*speculat.*|assistant|lora|qlora|adapters?|peft|delta|"
     r"diff|tokenizer|sae|saes|evals?|datasets?|random|dummy|test|tests|debug|sharded|flexrank|intermediate|checkpoints?|"
     r"seed[0-9]*|step[0-9]*|mtpv[0-9]?|p|"
-    r"heads?|hydra|clover|hass|lookahead|specforge|probes?|(?:cross|trans)coders?|regress.*|steering|vectors?"
+    r"heads?|hydra|clover|hass|lookahead|specforge|[a-z]*probes?|(?:cross|trans)coders?|regress.*|steering|vectors?"
 )
 LONGER: Final = r"[0-9]+[km]|long.*|.*long|.*context|ctx|extended|yarn|rope|gradient|[0-9]{4,}"
 LANGUAGES: Final = (
