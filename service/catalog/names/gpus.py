@@ -13,6 +13,7 @@ from service.catalog.names.counts import BARE_MEMORY, counts, uncounted
 from service.catalog.names.instances import Instance, instance_key
 from service.catalog.names.labels import bare_name
 from service.catalog.names.likeness import MAKER_OF, MOST_COMPARED, likeness, misspelt
+from service.catalog.names.said import FURTHER, WORD, Said, said_of
 from service.catalog.names.schemes import spelled
 from service.catalog.names.taken_out import is_taken_out
 from service.catalog.names.unserved import SEVERAL, several, unserved
@@ -22,37 +23,19 @@ MOST_NEIGHBOURS: Final = 3
 LIKE_A_TYPE: Final = 80.0  # from which a name is a misspelt instance type [per cent]
 LEAST_SCORE: Final = 30.0  # below it a neighbour confuses more than it helps [per cent]
 FOR_MEMORY: Final = 5.0  # given to a neighbour with the memory that was said [per cent]
+OF_A_GENERATION: Final = frozenset({"nvidia", "amd", "lovelace", "generation", "gpu", "gpus"})
+PCIE: Final = "pcie"
 MOST_COUNTED: Final = 100_000
 PART: Final = "no engine spreads a model over slices, and what a slice leaves of its GPU is not known; size the whole"
 SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's figure [fraction]
-
-# What every maker's cards share.
-MAKERS = (
-    "nvidia amd intel geforce tesla instinct radeon graphics generation gpu gpus card series edition accelerator "
-    "ai tensor core habana blackwell hopper ampere lovelace corporation inc r tm"
-)
-NOISE: Final = frozenset(MAKERS.split())
-# What is said of a card whose name is complete without it.
-MODULES = "sxm sxm2 sxm3 sxm4 sxm5 sxm6 nvlink nvl8 oam ac vf hgx hbm3 hbm3e gddr6 gddr6x gddr7"
-FURTHER: Final = frozenset(MODULES.split())
-OF_A_GENERATION: Final = frozenset({"nvidia", "amd", "lovelace", "generation", "gpu", "gpus"})
-SAME_WORDS: Final[Mapping[str, str]] = {
-    "wk": "workstation", "ws": "workstation", "se": "server", "maxq": "max-q", "m": "mobile", "notebook": "mobile",
-    "mi325": "mi325x", "mi350": "mi350x", "mi355": "mi355x",  # as AMD's driver writes them: `AMD_Instinct_MI325_OAM`
-}  # fmt: skip
 
 # A driver prints the same name of cards of 8 and of 16 GB, one of which bears it as its id.
 SHARED_NAMES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
     frozenset(words.split()): ("rtx-5060-ti", "rtx-5060-ti-8gb") for words in ("rtx 5060 ti", "5060 ti")
 }
-MEMORY: Final = re.compile(r"(?<![a-z0-9.])([0-9]{1,6}) ?(gib|gi|gb|g|mib|mb)(?![a-z0-9])")
 SLICE: Final = re.compile(
     r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*|"
     r"^(?:0?\.[0-9]+|1/[2-9]|half|quarter)(?: of)?(?: an?)?[ *x-]+|[ :=@*]+(?:x ?)?0?\.[0-9]+$"
-)
-WORD: Final = re.compile(r"[a-z0-9]+(?:\.[0-9]+)?")
-JOINED: Final = re.compile(
-    r"(rtx|gtx|gddr|pro)([0-9]+)([a-z]*)|([0-9]{4})(ti|super|ada|d|m)|(gaudi)([0-9])|([abhpv][0-9]{2,3})(nvl|sxm[0-9]?|pcie)"
 )
 
 
@@ -64,14 +47,6 @@ class GpuReading:
     gpu_count: int | None = None  # None: the name counts none
     instance_type: str | None = None
     how: str = ""  # empty where the name is one of the catalog's
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A name as words, and the memory it states."""
-
-    words: frozenset[str]
-    memory: tuple[int, str] | None  # a figure and the first letter of its unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +102,7 @@ class GpuNames:
 
     def _of_other_memory(self, name: str, key: str) -> str | None:
         """Return that a GPU is known, and none of it with the memory that its name states."""
-        said = _said(uncounted(bare_name(key)))
+        said = said_of(uncounted(bare_name(key)))
         bare = replace(said, memory=None, words=said.words - FURTHER)
         is_known = self._having(bare) or self._having(replace(said, memory=None))
         if said.memory is None or not bare.words or not is_known:
@@ -186,7 +161,7 @@ class GpuNames:
         Raises:
             NotInCatalogError: several have.
         """
-        said = _said(key)
+        said = said_of(key)
         if said.memory is None and said.words in SHARED_NAMES:
             self._several(key, SHARED_NAMES[said.words])
         gpu_id = self.exact.get(re.sub(r"[ _-]+", "-", key.strip(" ()-_")))
@@ -195,7 +170,7 @@ class GpuNames:
         if not said.words or is_taken_out(key, self.entries, self.deleted):
             return None
         bare = replace(said, words=said.words - FURTHER)
-        gpu_ids = self._having(said) or (self._having(bare) if bare.words else ())
+        gpu_ids = self._having(said) or (self._having(bare) if bare.words else ()) or self._on_pcie(bare)
         default = self.exact.get("-".join(sorted(bare.words, key=key.find)))
         if default in gpu_ids:
             return self._by_words(default)
@@ -216,6 +191,12 @@ class GpuNames:
             if any(name.words == said.words and self._has_memory(gpu_id, name, said) for name in names)
         )
 
+    def _on_pcie(self, said: Said) -> tuple[str, ...]:
+        """Return the GPUs of a name that says `PCIe` of what comes as such a card alone."""
+        bare = replace(said, words=said.words - {PCIE})
+        gpu_ids = self._having(bare) if bare.words and bare != said else ()
+        return gpu_ids if all(self.entries[gpu_id].scale_up_kind == PCIE for gpu_id in gpu_ids) else ()
+
     def _has_memory(self, gpu_id: str, name: Said, said: Said) -> bool:
         """Return whether a GPU has the memory that was said of it, by its own name or its driver."""
         if said.memory is None or said.memory == name.memory:
@@ -227,14 +208,18 @@ class GpuNames:
 
     def neighbours(self, key: str) -> tuple[str, ...]:
         """Return the GPUs whose names come closest, or instance types where it looks like one."""
-        family = [name for name in self.instances if name.startswith((f"{key}.", f"{key}-"))]
+        family = [
+            name
+            for name in self.instances
+            if name.startswith((f"{key}.", f"{key}-")) or key.startswith((f"{name}.", f"{name}-"))
+        ]
         if family:
             return tuple(self.instances[name].instance_type for name in sorted(family)[:MOST_NEIGHBOURS])
         typed = misspelt(key, self.exact)
         types = () if typed else self._types(key)
         if types:
             return types
-        said = _said(uncounted(bare_name(key)))
+        said = said_of(uncounted(bare_name(key)))
         asked = said.words
         makers = {MAKER_OF[word] for word in WORD.findall(key) if word in MAKER_OF}
         scores = {
@@ -263,24 +248,6 @@ class GpuNames:
         return FOR_MEMORY if said.memory is not None and self._has_memory(gpu_id, name, said) else 0.0
 
 
-def _said(text: str) -> Said:
-    """Return the words of a name without its maker's, and the memory it states."""
-    text = text.replace("max-q", "maxq")
-    memory = MEMORY.search(text.replace("-", " ").replace("_", " "))
-    rest = MEMORY.sub(" ", text.replace("-", " ").replace("_", " "))
-    words = (word for each in WORD.findall(rest) for word in _apart(each))
-    return Said(
-        words=frozenset(SAME_WORDS.get(word, word) for word in words if word not in NOISE),
-        memory=(int(memory[1]), memory[2][0]) if memory else None,
-    )
-
-
-def _apart(word: str) -> tuple[str, ...]:
-    """Return the words that a name writes as one: `rtx4090ti` is `rtx`, `4090`, `ti`."""
-    parts = JOINED.fullmatch(word)
-    return tuple(part for part in parts.groups() if part) if parts else (word,)
-
-
 def gpu_names(
     entries: Mapping[str, GpuEntry],
     exact: Mapping[str, str],
@@ -293,7 +260,7 @@ def gpu_names(
         return before if instances == before.instances else replace(before, instances=instances)
     spoken: dict[str, dict[Said, None]] = {gpu_id: {} for gpu_id in entries}
     for name, gpu_id in exact.items():
-        said = _said(bare_name(name))
+        said = said_of(bare_name(name))
         if said.words:
             spoken[gpu_id][said] = None
     told = {gpu: tuple(names) for gpu, names in spoken.items()}

@@ -4,8 +4,10 @@ Sources (types, GPUs and counts, as the providers' own pages list them):
     AWS: docs.aws.amazon.com/ec2/latest/instancetypes/ac.html; GB300 of `p6e-gb300` and `p6e-gb300r` as NVIDIA's recipes
         for clusters (AICR) and collectors of its prices count them on a node
     Azure: learn.microsoft.com/en-us/azure/virtual-machines/sizes/overview (ND and NC series)
-    Google Cloud: cloud.google.com/compute/docs/gpus
-    Oracle: docs.oracle.com/en-us/iaas/Content/Compute/References/computeshapes.htm
+    Google Cloud: cloud.google.com/compute/docs/gpus; those without local SSDs as GKE's autoscaler lists them
+        (kubernetes/autoscaler, machine families)
+    Oracle: docs.oracle.com/en-us/iaas/Content/Compute/References/computeshapes.htm; those without a cluster network
+        (`-NC`) as its scripts for HPC count their GPUs
     DigitalOcean: docs.digitalocean.com/products/droplets/details/pricing (GPU droplets)
     CoreWeave: docs.coreweave.com/docs/products/instances/gpu-instances
     RunPod: docs.runpod.io/references/gpu-types (pools of one kind of GPU)
@@ -40,15 +42,17 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
     for gpu, kinds in {
         "h200-sxm-141gb": {
             "HOPPER_141": 1, "p5e.48xlarge": 8, "gpu-h200x1-141gb": 1, "gpu-h200x8-1128gb": 8, "gd-8xh200ib-i128": 8,
+            "BM.GPU.H200-NC.8": 8, "a3-ultragpu-8g-nolssd": 8,
         },
         "gb200-nvl72": {
-            "p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "Standard_ND128isr_NDR_GB200_v6": 4,
+            "p6e-gb200.36xlarge": 4, "a4x-highgpu-4g": 4, "a4x-highgpu-4g-nolssd": 4,
+            "Standard_ND128isr_NDR_GB200_v6": 4,
         },
         "gb300-nvl72": {
             "a4x-maxgpu-4g-metal": 4, "Standard_ND128isr_GB300_v6": 4, "p6e-gb300.36xlarge": 4,
             "p6e-gb300r.36xlarge": 4,
         },
-        "b200-sxm-180gb": {"a4-highgpu-8g": 8, "BLACKWELL_180": 1},
+        "b200-sxm-180gb": {"a4-highgpu-8g": 8, "a4-highgpu-8g-nolssd": 8, "BLACKWELL_180": 1},
         "rtx-3070": {"GPU-3070-S": 1},
         "rtx-4000-sff-ada": {"GEX44": 1},
         "rtx-6000-ada": {"GEX130": 1},
@@ -59,10 +63,14 @@ UNPRICED: Final[tuple[Instance, ...]] = tuple(
         "rtx-pro-6000-server": {
             "BLACKWELL_96": 1, "g7e.4xlarge": 1, "g7e.8xlarge": 1, "g7e.12xlarge": 2, "g7e.24xlarge": 4,
             "g4-standard-96": 2, "g4-standard-192": 4, "BM.GPU.RTXPRO.8": 8,
+            "Standard_NC144ds_xl_RTXPRO6000BSE_v6": 1, "Standard_NC144lds_xl_RTXPRO6000BSE_v6": 1,
+            "Standard_NC288ds_xl_RTXPRO6000BSE_v6": 2, "Standard_NC288lds_xl_RTXPRO6000BSE_v6": 2,
         },
         "h100-sxm-80gb": {
             "a3-highgpu-1g": 1, "a3-highgpu-2g": 2, "a3-highgpu-4g": 4, "a3-edgegpu-8g": 8, "gpu-h100x1-80gb": 1,
             "gpu-h100x8-640gb": 8, "gd-8xh100ib-i128": 8,
+            "BM.GPU.H100-NC.8": 8, "a3-highgpu-1g-nolssd": 1, "a3-highgpu-2g-nolssd": 2, "a3-highgpu-4g-nolssd": 4,
+            "a3-highgpu-8g-nolssd": 8, "a3-megagpu-8g-nolssd": 8, "a3-edgegpu-8g-nolssd": 8,
         },
         "h100-nvl-94gb": {"Standard_NCC40ads_H100_v5": 1},
         "a100-pcie-40gb": {"gpu_1x_a100": 1, "gpu_2x_a100": 2, "gpu_4x_a100": 4},

@@ -7,7 +7,8 @@ SXM), Hyperstack (docs.hyperstack.cloud/docs/virtual-machines/flavors), IBM (clo
 Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/products/droplets), CoreWeave
 (docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
 the RAM, by which the GPUs are counted), Vultr (its plans as github.com/dstackai/gpuhunt, providers/vultr.py, lists
-them; the last figure is the memory of all GPUs), Nebius (docs.nebius.com/compute/virtual-machines/types), Akamai
+them; the last figure is the memory of all GPUs), Nebius (docs.nebius.com/compute/virtual-machines/types), then Nebius
+with its preset, Mithril, JarvisLabs and Yotta (all as github.com/skypilot-org/skypilot-catalog lists them), Akamai
 (techdocs.akamai.com/cloud-computing), Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle
 (docs.oracle.com, compute shapes), Google Cloud (docs.cloud.google.com/compute/docs/gpus, N1 machines and what is
 attached), Hugging Face (huggingface.co/docs/hub/spaces-gpus, hardware flavors).
@@ -47,7 +48,11 @@ OVH: Final = {**PCIE, "t1": "v100-pcie-16gb", "t2": "v100s-pcie-32gb", "rtx5000"
 VULTR: Final = {"a100": "a100-pcie-80gb", "h100": "h100-sxm-80gb"}
 SCHEMES: Final = (
     Scheme(pattern=re.compile(r"(?:ml\.)?u-p6e-(?P<gpu>gb[0-9]{3})x(?P<n>[0-9]{2})")),
-    Scheme(pattern=re.compile(r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x")),
+    Scheme(
+        pattern=re.compile(
+            r"(?P<gpu>[a-z][a-z0-9]+-[0-9]+gb(?:-sxm|-pcie)?)(?:-nvl)?(?:-(?:ib|roce))?\.(?P<n>[0-9]{1,2})x"
+        )
+    ),
     Scheme(
         pattern=re.compile(r"(?P<gpu>[a-z]+[0-9]+s?(?:-sxm5?)?)-(?P<n>[0-9])-[0-9]{2,3}g"),
         parts={"h100": "h100-pcie-80gb"},
@@ -58,7 +63,9 @@ SCHEMES: Final = (
         parts={"v100": "v100-pcie-16gb", "a100": "a100-sxm-80gb"},
     ),
     Scheme(
-        pattern=re.compile(r"(?P<n>[0-9]{1,2})(?P<gpu>[a-z][a-z0-9]*)(?:\.(?P<memory>[0-9]{2,3})s)?\.[0-9]+v"),
+        pattern=re.compile(
+            r"(?P<n>[0-9]{1,2})(?P<gpu>[a-z][a-z0-9]*)(?:\.(?P<memory>[0-9]{2,3})s)?\.[0-9]+v(?:_spot)?"
+        ),
         parts={"a100": "a100-sxm-80gb"},
     ),
     Scheme(
@@ -92,7 +99,20 @@ SCHEMES: Final = (
         pattern=re.compile(r"(?:bm|vm)\.gpu\.(?P<gpu>[a-z]+[0-9]+[a-z]?)-v[0-9]\.(?P<n>[0-9]{1,2})"),
         parts={"a100": "a100-sxm-80gb"},
     ),
+    Scheme(pattern=re.compile(r"vm\.gpu\.(?P<gpu>a100)\.b?(?P<memory>[48]0)g\.(?P<n>[1248])")),
     Scheme(pattern=re.compile(r"gpu-(?P<gpu>(?:[bh][0-9]+|l40s|rtx6000)(?:-sxm|-pcie)?)-[a-d]")),
+    Scheme(
+        pattern=re.compile(
+            r"gpu-(?P<gpu>(?:[bh][0-9]+|l40s)(?:-sxm|-pcie)?)(?:-[a-d])?[_.](?P<n>[0-9])gpu-[0-9]+vcpu-[0-9]+gb"
+        )
+    ),
+    Scheme(
+        pattern=re.compile(
+            r"(?:[a-z]{2,4}-)?(?P<gpu>[a-z]+[0-9]+[a-z]?(?:-[0-9]+gb)?\.(?:sxm|pcie))\.(?P<n>[0-9]{1,2})x"
+        )
+    ),
+    Scheme(pattern=re.compile(r"(?P<n>[0-9]{1,2})x_(?P<gpu>[a-z0-9-]+)_[0-9]+v_[0-9]+g")),
+    Scheme(pattern=re.compile(r"(?P<n>[0-9]{1,2})x[0-9]+v[0-9]+g_(?P<gpu>[a-z0-9_]+?)_(?:secure|community)")),
     Scheme(pattern=re.compile(r"g2-gpu-(?P<gpu>rtx4000a)(?P<n>[1-8])-[a-z]+"), parts={"rtx4000a": "rtx-4000-ada"}),
     Scheme(pattern=re.compile(r"g1-gpu-(?P<gpu>rtx6000)-(?P<n>[1-4])"), parts={"rtx6000": "quadro-rtx-6000"}),
     Scheme(

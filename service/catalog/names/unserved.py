@@ -6,6 +6,7 @@ Sources:
     Cards of AMD: vLLM, docs/getting_started/installation/gpu.rocm.inc.md (MI200, MI300 and MI350 series, Radeon RX 7900
         and 9000 series, Ryzen AI Max).
     Laptops: TechPowerUp's database, where `RTX 4070 Mobile` and its like are chips and memories of other desktop cards.
+    Shares of a GPU in Azure's NC RTX PRO 6000 BSE v6 series: learn.microsoft.com/azure/virtual-machines/sizes.
     MI300A: ROCm's system optimization guide for it (96 GiB of 128 GiB allocatable by default).
 """
 
@@ -28,6 +29,8 @@ OTHER_MAKER: Final = "only GPUs of NVIDIA, AMD and Intel and Gaudi are sized her
 NOT_IN_ROCM: Final = "no engine here is built for this generation of AMD"
 NOT_GAUDI: Final = "the first Gaudi has no entry here"
 NO_TENSOR_CORES: Final = "it has no tensor cores, and no entry here"
+A_SHARE: Final = "it has a quarter or a half of that GPU, and no engine here is sized on a share; size the whole"
+OF_A_PREVIEW: Final = "it was of a preview, and Azure names other sizes since; name the GPU"
 NO_ENTRY: Final = "it has no entry here, as its data sheet, or the memory that its driver shows, is not at hand"
 AN_ARCHITECTURE: Final = "it is an architecture; several GPUs have it"
 A_SERIES: Final = "several GPUs bear the name, with other memories"
@@ -159,6 +162,19 @@ UNSERVED: Final = (
     Unserved(pattern=_named(r"(?:rtx )?5090[ -]?d[ -]?v2"), why=NO_ENTRY, nearest=("rtx-5090-d", "rtx-5090")),
     Unserved(pattern=_named(r"hl-?225d|gaudi ?-?2d"), why=NO_ENTRY, nearest=("gaudi-2",)),
     Unserved(pattern=_named(r"r9600d?"), why=NO_ENTRY, nearest=("r9700",)),
+    Unserved(
+        pattern=re.compile(r"(?:standard_)?nc(?:24|36|72)l?ds_xl_rtxpro6000bse_v6"),
+        why=A_SHARE,
+        nearest=("rtx-pro-6000-server",),
+    ),
+    Unserved(
+        pattern=re.compile(r"(?:standard_)?nc(?:16|32|64|128|256|320)[lm]?ds_xl_rtxpro6000bse_v6"),
+        why=OF_A_PREVIEW,
+        nearest=("rtx-pro-6000-server",),
+    ),
+    Unserved(pattern=_named(r"mi350p"), why=NO_ENTRY, nearest=("mi350x",)),
+    Unserved(pattern=_named(r"(?:pro )?b65"), why=NO_ENTRY, nearest=("arc-pro-b70", "arc-pro-b60")),
+    Unserved(pattern=_named(r"crescent[ -]island"), why=NO_ENTRY, nearest=("arc-pro-b70",)),
     Unserved(pattern=_named(r"ampere_(?:16|24|48|80)|ada_(?:48|80)_pro"), why=A_POOL),
     Unserved(
         pattern=_named(

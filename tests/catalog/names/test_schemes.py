@@ -34,6 +34,20 @@ def test_a_name_of_no_scheme_says_nothing(name: str) -> None:
         ("vcg-b200-248c-2826g-1536vram", "b200-sxm-180gb", 8),
         ("vbm-112c-2048gb-8-h100-gpu", "h100-sxm-80gb", 8),
         ("vbm-256c-2048gb-8-mi300x-gpu", "mi300x", 8),
+        # skypilot-org/skypilot-catalog, catalogs/v8: Nebius with its preset, Mithril, JarvisLabs, Yotta, Verda
+        ("gpu-b200-sxm_8gpu-160vcpu-1792gb", "b200-sxm-180gb", 8),
+        ("gpu-h200-sxm_1gpu-16vcpu-200gb", "h200-sxm-141gb", 1),
+        ("gpu-l40s-d_4gpu-192vcpu-1152gb", "l40s", 4),
+        ("ccs-h200.sxm.8x", "h200-sxm-141gb", 8),
+        ("h100-80gb.sxm.8x", "h100-sxm-80gb", 8),
+        ("1x_RTXPRO6000_28V_160G", "rtx-pro-6000-server", 1),
+        ("8x_H200_224V_2400G", "h200-sxm-141gb", 8),
+        ("8x112v952g_NVIDIA_GeForce_RTX_5090_32G_SECURE", "rtx-5090", 8),
+        ("8H100.80S.176V_SPOT", "h100-sxm-80gb", 8),
+        # crusoecloud's examples of clusters; docs.oracle.com, GPU shapes of Kubernetes Engine
+        ("gb200-186gb-nvl-ib.4x", "gb200-nvl72", 4),
+        ("VM.GPU.A100.80G.2", "a100-sxm-80gb", 2),
+        ("VM.GPU.A100.B40G.4", "a100-sxm-40gb", 4),
         # docs.digitalocean.com/products/droplets, multi-node
         ("gpu-mi300x8-1536gb-fabric-contracted", "mi300x", 8),
         ("gpu-mi325x8-2048gb-fabric-contracted", "mi325x", 8),
