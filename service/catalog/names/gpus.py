@@ -29,10 +29,14 @@ MOST_COUNTED: Final = 100_000
 PART: Final = "no engine spreads a model over slices, and what a slice leaves of its GPU is not known; size the whole"
 SAME_MEMORY: Final = 0.02  # how far a name's gigabytes may be from the driver's figure [fraction]
 
-# A driver prints the same name of cards of 8 and of 16 GB, one of which bears it as its id.
+# A driver prints the same name of cards of 8 and of 16 GB, one of which bears it as its id; price lists leave out the
+# generation of RTX 6000.
 SHARED_NAMES: Final[Mapping[frozenset[str], tuple[str, ...]]] = {
-    frozenset(words.split()): ("rtx-5060-ti", "rtx-5060-ti-8gb") for words in ("rtx 5060 ti", "5060 ti")
+    frozenset({"rtx", "5060", "ti"}): ("rtx-5060-ti", "rtx-5060-ti-8gb"),
+    frozenset({"5060", "ti"}): ("rtx-5060-ti", "rtx-5060-ti-8gb"),
+    frozenset({"rtx", "6000"}): ("rtx-6000-ada", "quadro-rtx-6000"),
 }
+LETTERED: Final = re.compile(r"(?<![a-z0-9])[a-z]{1,3}[0-9]+[a-z]?(?![a-z0-9])")  # `h100`, and no `4090`
 SLICE: Final = re.compile(
     r"-[0-9]{1,2}[acq]$|[ _-]shared$|[ _-]*(?:\bmig[ _-]*)?(?:(?<=[ _-])|\b)[1-7]g\.[0-9]{1,3}gb(?:\+me)?\b.*|"
     r"^(?:0?\.[0-9]+|1/[2-9]|half|quarter)(?: of)?(?: an?)?[ *x-]+|[ :=@*]+(?:x ?)?0?\.[0-9]+$"
@@ -162,15 +166,16 @@ class GpuNames:
             NotInCatalogError: several have.
         """
         said = said_of(key)
-        if said.memory is None and said.words in SHARED_NAMES:
-            self._several(key, SHARED_NAMES[said.words])
+        shared = self._sharing(said)
+        if len(shared) > 1 or (shared and said.memory is None):
+            self._several(key, shared)
         gpu_id = self.exact.get(re.sub(r"[ _-]+", "-", key.strip(" ()-_")))
         if gpu_id is not None:
             return self._by_words(gpu_id)
         if not said.words or is_taken_out(key, self.entries, self.deleted):
             return None
         bare = replace(said, words=said.words - FURTHER)
-        gpu_ids = self._having(said) or (self._having(bare) if bare.words else ()) or self._on_pcie(bare)
+        gpu_ids = shared or self._having(said) or (self._having(bare) if bare.words else ()) or self._on_pcie(bare)
         default = self.exact.get("-".join(sorted(bare.words, key=key.find)))
         if default in gpu_ids:
             return self._by_words(default)
@@ -189,6 +194,15 @@ class GpuNames:
             gpu_id
             for gpu_id, names in self.spoken.items()
             if any(name.words == said.words and self._has_memory(gpu_id, name, said) for name in names)
+        )
+
+    def _sharing(self, said: Said) -> tuple[str, ...]:
+        """Return the GPUs that share a name, of which a memory that it states leaves those that have it."""
+        unnamed = Said(words=said.words, memory=None)
+        return tuple(
+            gpu_id
+            for gpu_id in SHARED_NAMES.get(said.words, ())
+            if gpu_id in self.entries and self._has_memory(gpu_id, unnamed, said)
         )
 
     def _on_pcie(self, said: Said) -> tuple[str, ...]:
@@ -229,8 +243,11 @@ class GpuNames:
         }
         near = sorted((each for each, score in scores.items() if score >= LEAST_SCORE), key=lambda each: -scores[each])
         meant = self.exact.get("-".join(sorted(asked, key=key.find))) if typed is None else typed
-        first = (meant,) if meant in scores else ()
-        return tuple(dict.fromkeys((*first, *near)))[:MOST_NEIGHBOURS]
+        first = [meant] if meant in scores else near[:1]
+        likest = {word for gpu_id in first for name in self.spoken[gpu_id] for word in name.words}
+        written = [word for word in LETTERED.findall(key) if self.exact.get(word) in scores]
+        named = () if likest.intersection(written) else (self.exact[word] for word in written)
+        return tuple(dict.fromkeys((*named, *first, *near)))[:MOST_NEIGHBOURS]
 
     def _types(self, key: str) -> tuple[str, ...]:
         """Return the instance types whose names come closest."""

@@ -158,7 +158,7 @@ def instances(offers: Mapping[str, OfferEntry], gpus: Container[str]) -> Mapping
 def _spellings(instance_type: str) -> tuple[str, ...]:
     """Return how an instance type is written: as it is, and without its provider's prefix."""
     name = plain(instance_type)
-    return (name, name.removeprefix("standard_")) if name.startswith("standard_") else (name,)
+    return tuple(dict.fromkeys((name, name.removeprefix("standard_").removeprefix("ecs."))))
 
 
 def instance_key(name: str) -> str:

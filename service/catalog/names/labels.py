@@ -23,7 +23,8 @@ LABEL: Final = re.compile(
 OF_AKASH: Final = re.compile(r"\.(?:ram|interface)\.")
 DRIVER: Final = re.compile(
     "^(?:a|an|the|my) (?=.)|^(?:nvidia|amd(?: instinct)?) (?=[0-9]+ ?x ?[a-z])|^gpu \\d+:\\s*|"
-    "\\s*\\((?:uuid:[^)]*|gfx[0-9a-f]+|(?:cc|sm|compute capability)[ _]?[0-9.]+[a-z]?|[0-9]+ ?w|hl-[0-9]{3}[a-z]*)\\)|"
+    "\\s*\\((?:uuid:[^)]*|gfx[0-9a-f]+|(?:cc|sm|compute capability)[ _]?[0-9.]+[a-z]?|[0-9]+ ?w|"
+    "nvlink|hl-[0-9]{3}[a-z]*)\\)|"
     "(?<=[a-z0-9]) hl-[0-9]{3}[a-z]*$|\\s+(?:developer kit|dev ?kit)$|"
     "\\s+[0-9]+xcpus?$|\\((?:r|tm|c)\\)|[\u00ae\u2122\u00a9]"
 )

@@ -8,10 +8,11 @@ Verda (docs.verda.com, instance types), DigitalOcean (docs.digitalocean.com/prod
 (docs.coreweave.com/docs/products/instances), OVHcloud (ovhcloud.com/en/public-cloud/gpu; PCIe cards, and the figure is
 the RAM, by which the GPUs are counted), Vultr (its plans as github.com/dstackai/gpuhunt, providers/vultr.py, lists
 them; the last figure is the memory of all GPUs), Nebius (docs.nebius.com/compute/virtual-machines/types), then Nebius
-with its preset, Mithril, JarvisLabs and Yotta (all as github.com/skypilot-org/skypilot-catalog lists them), Akamai
-(techdocs.akamai.com/cloud-computing), Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle
-(docs.oracle.com, compute shapes), Google Cloud (docs.cloud.google.com/compute/docs/gpus, N1 machines and what is
-attached), Hugging Face (huggingface.co/docs/hub/spaces-gpus, hardware flavors).
+with its preset, Mithril, JarvisLabs and Yotta (all as github.com/skypilot-org/skypilot-catalog lists them), GKE's
+device types (github.com/AI-Hypercomputer/xpk, `h100-mega-80gb-8`), Akamai (techdocs.akamai.com/cloud-computing),
+Hathora (hathora.dev/docs, node shapes), CoreWeave (`b200-8x`), Oracle (docs.oracle.com, compute shapes), Google Cloud
+(docs.cloud.google.com/compute/docs/gpus, N1 machines and what is attached), Hugging Face
+(huggingface.co/docs/hub/spaces-gpus, hardware flavors).
 """
 
 import re
@@ -113,6 +114,9 @@ SCHEMES: Final = (
     ),
     Scheme(pattern=re.compile(r"(?P<n>[0-9]{1,2})x_(?P<gpu>[a-z0-9-]+)_[0-9]+v_[0-9]+g")),
     Scheme(pattern=re.compile(r"(?P<n>[0-9]{1,2})x[0-9]+v[0-9]+g_(?P<gpu>[a-z0-9_]+?)_(?:secure|community)")),
+    Scheme(
+        pattern=re.compile(r"(?:gpu-)?(?P<gpu>[a-z]{1,2}[0-9]{1,3}(?:-mega)?(?:-[0-9]+gb)?)-(?P<n>[1248])(?:-nolssd)?")
+    ),
     Scheme(pattern=re.compile(r"g2-gpu-(?P<gpu>rtx4000a)(?P<n>[1-8])-[a-z]+"), parts={"rtx4000a": "rtx-4000-ada"}),
     Scheme(pattern=re.compile(r"g1-gpu-(?P<gpu>rtx6000)-(?P<n>[1-4])"), parts={"rtx6000": "quadro-rtx-6000"}),
     Scheme(

@@ -87,7 +87,9 @@ UNSERVED: Final = (
     Unserved(pattern=_named(r"gtx ?-?(?:9[5-8]0|10[5-8]0)(?: ?-?ti)?"), why=TOO_OLD, nearest=("rtx-2080-ti",)),
     Unserved(pattern=_named(r"titan[ -]?xp?"), why=TOO_OLD, nearest=("titan-rtx",)),
     Unserved(
-        pattern=_named(r"(?:quadro )?p(?:1000|2000|2200|4000|5000|6000)"), why=TOO_OLD, nearest=("quadro-rtx-6000",)
+        pattern=_named(r"(?:quadro )?(?:m[2456]000|p(?:1000|2000|2200|4000|5000|6000))"),
+        why=TOO_OLD,
+        nearest=("quadro-rtx-6000",),
     ),
     Unserved(
         pattern=_named(r"gtx ?-?16[56]0(?: ?-?(?:ti|super))?|t(?:400|600|1000|1200)"),

@@ -44,6 +44,12 @@ def test_a_name_of_no_scheme_says_nothing(name: str) -> None:
         ("8x_H200_224V_2400G", "h200-sxm-141gb", 8),
         ("8x112v952g_NVIDIA_GeForce_RTX_5090_32G_SECURE", "rtx-5090", 8),
         ("8H100.80S.176V_SPOT", "h100-sxm-80gb", 8),
+        # AI-Hypercomputer/xpk, core/system_characteristics.py: chips of a VM
+        ("b200-8", "b200-sxm-180gb", 8),
+        ("gb200-4-nolssd", "gb200-nvl72", 4),
+        ("h100-mega-80gb-8", "h100-sxm-80gb", 8),
+        ("a100-40gb-8", "a100-sxm-40gb", 8),
+        ("l4-2", "l4", 2),
         # crusoecloud's examples of clusters; docs.oracle.com, GPU shapes of Kubernetes Engine
         ("gb200-186gb-nvl-ib.4x", "gb200-nvl72", 4),
         ("VM.GPU.A100.80G.2", "a100-sxm-80gb", 2),
