@@ -201,7 +201,7 @@ class RecommendQuery(
             model=model,
             gpus=gpus,
             load=load,
-            limits=self.limits().breakable(load),
+            limits=self.limits(),
             headroom=self.headroom(),
             settings=self.settings_wish(),
             layout=self.layout_wish(),

@@ -105,7 +105,7 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         *resolved_drafts(question.model, question.settings)[1],
         *_adapters(question.settings),
         *load_notes(question.load),
-        *(_floor(limits) if limits != question.limits else _limits(limits)),
+        *(_floor(limits) if limits.are_stated and not question.limits.are_stated else _limits(question.limits)),
         *_headroom(question.headroom),
         *(() if question.confidence is None else (note("confidence", question.confidence, "request", None),)),
         stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),

@@ -68,10 +68,13 @@ def recommend(question: RecommendQuestion) -> Recommendation:
 
 
 def with_floor(question: RecommendQuestion) -> RecommendQuestion:
-    """Return the question with the limits of an interactive service, where none are stated and it is not a batch."""
+    """Return the question with the limits of an interactive service, where none are stated and it is not a batch.
+
+    A limit that answers of one token cannot break is stated all the same: those of two would not have the floor.
+    """
     limits = question.limits
     if question.service_class == "batch" or limits.are_stated:
-        return question
+        return replace(question, limits=limits.breakable(question.load))
     floor = replace(INTERACTIVE, percentile=limits.percentile).breakable(question.load)
     return replace(question, limits=floor, is_floor_assumed=True)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from starlette.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.recommend import recommend
@@ -57,6 +58,17 @@ def test_a_shorter_list_is_the_beginning_of_a_longer_one(asked: Asked, catalog: 
 
     assert [alone(option) for option in short.options] == [alone(option) for option in long.options[:2]]
     assert any(option.alternatives for option in short.options)
+
+
+def test_a_limit_that_one_token_cannot_break_is_a_stated_one(client: TestClient) -> None:
+    """Answers of one token take no more than those of two, to which the floor does not apply either."""
+    fields = {"model": "qwen3-32b", "gpus": ["l40s"], "request_rate_per_s": 1, "input_tokens": 15_000, "tpot_s": 0.06}
+    one, two = (client.post("/recommend", json={**fields, "output_tokens": tokens}).json() for tokens in (1, 2))
+
+    assert one["options"][0]["gpus"] <= two["options"][0]["gpus"]
+    notes = {note["name"]: note for note in one["assumptions"]}
+    assert "ttft_s" not in notes
+    assert (notes["tpot_s"]["value"], notes["tpot_s"]["origin"]) == (0.06, "request")
 
 
 def test_without_limits_an_interactive_floor_holds_and_a_batch_drops_it(asked: Asked, catalog: Snapshot) -> None:
