@@ -247,9 +247,8 @@ def _fit(target: Target, ranks: int, copies: int) -> bool:
     """
     if target.device.plan.joins_copies:
         return False
-    gpu = target.gpu
-    servers = max(2, SMALL_SERVERS // gpu.gpus_per_node)
-    return copies <= servers * (gpu.gpus_per_node // ranks)
+    node = target.gpu.gpus_per_node
+    return copies <= max(2, SMALL_SERVERS // node) * (node // ranks)
 
 
 def _stands(gpu: Gpu, tensor: int, others: int) -> bool:
