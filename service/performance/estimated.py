@@ -9,7 +9,7 @@ from service.performance.fitted import efficiencies_for
 from service.performance.kernel_tables import KernelTables
 from service.performance.kernels import measured_step_tables
 from service.performance.links import sound_ranks
-from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.roofline import FLOOR, own_share, roofline_tables
 from service.performance.siblings import carried_over
 from service.performance.tables import StepTables
 from service.performance.triton import attention_fraction, note_of_triton
@@ -95,3 +95,8 @@ def note_of_link(key: Deployed) -> str:
     there = over_sound_link(key).layout.tensor_parallel_size
     ranks = key.layout.tensor_parallel_size
     return "" if there == ranks else SLOW_LINK.format(ranks=ranks, gpu=key.gpu.id, sound=there)
+
+
+def own_share_of(key: Deployed) -> float:
+    """Return the part of a long step that goes by the tokens of a rank's own copy of the attention. [fraction]."""
+    return 1.0 if key.layout.data_parallel_size == 1 else own_share(workload(key), key.gpu, key.layout)

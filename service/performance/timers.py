@@ -12,7 +12,7 @@ from service.engine.time.results import Basis
 from service.engine.time.simulations import Simulations
 from service.engine.time.steps import Deployed, Timing
 from service.performance.chunked import chunked_states
-from service.performance.estimated import workload
+from service.performance.estimated import own_share_of, workload
 from service.performance.fitted import SOURCE, factors_of
 from service.performance.formats import Rated, in_order, moved
 from service.performance.kernel_tables import KernelTables, in_process
@@ -150,6 +150,7 @@ def _timing(times: Times, steps: TabledSteps, here: MeasuredSteps | None) -> Tim
         steps=steps,
         request_overhead=_factors(times, here).request_overhead,
         basis=own if here is None else _basis_here(here),
+        own_share=own_share_of(times.key),
     )
 
 

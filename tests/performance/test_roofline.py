@@ -7,7 +7,7 @@ from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.inputs import Layout
 from service.engine.time.records import CONTEXTS, REQUESTS, TOKENS
 from service.performance.fitted import efficiencies_for
-from service.performance.roofline import FLOOR, roofline_tables
+from service.performance.roofline import FLOOR, own_share, roofline_tables
 from service.performance.tables import StepTables
 from service.performance.workload import workload_of
 
@@ -54,3 +54,20 @@ def test_stages_pay_for_handing_on(catalog: Snapshot, gpu: str) -> None:
     assert two[-1] - one[-1] > handed_s
     assert four[-1] - one[-1] == pytest.approx(3 * (two[-1] - one[-1]))
     assert two[0] > one[0]
+
+
+def test_of_a_step_of_copies_less_is_their_own_the_slower_the_link_between_them(catalog: Snapshot) -> None:
+    """DeepSeek-V3 (arXiv:2412.19437): 20.4 of 37 billion active parameters are of experts; H200: 450 and 50 GB/s."""
+    model, gpu = catalog.model("deepseek-v3"), catalog.gpu("h200")
+    of_one, of_server, of_two = (
+        own_share(workload_of(model.architecture, model.checkpoints[0].quantization, gpu, layout, "auto"), gpu, layout)
+        for layout in (Layout(), *(Layout(data_parallel_size=copies, expert_parallel=True) for copies in (8, 16)))
+    )
+
+    assert of_one == pytest.approx((37 - 20.4) / 37, rel=0.1)
+    assert of_two < of_server < of_one
+    exchanged = {copies: 58 * 2 * (copies - 1) * 7_168 * 2 for copies in (8, 16)}  # bytes of a token
+    seconds = {8: exchanged[8] / 450e9, 16: exchanged[16] / 400e9}
+    assert (1 / of_two - 1 / of_server) / (1 / of_server - 1 / of_one) == pytest.approx(
+        (seconds[16] - seconds[8]) / seconds[8], rel=1e-6
+    )

@@ -19,6 +19,7 @@ from service.calibration.logs.engines import LOGS
 from service.calibration.serving import Measured, Run, measured_pairs
 from service.engine import Basis, Deployed, Timing, deployed
 from service.performance.chunked import chunked_states
+from service.performance.estimated import own_share_of
 from service.performance.fitted import generation_of
 from service.performance.kernel_tables import in_process
 from service.performance.known import MEASURED, ROOFLINE, Knowledge, kernel_class
@@ -58,6 +59,7 @@ class Case:
     chunked_states: float
     untabled_states: float
     layers: float
+    own_share: float
     is_stand_in: bool = False  # timed by another model's kernels
     is_outdone: bool = False  # where others of its class have kernels of their own
 
@@ -82,6 +84,7 @@ class Case:
                 overhead_source="",
                 expected_error_fraction=0.0,
             ),
+            own_share=self.own_share,
         )
 
 
@@ -104,6 +107,7 @@ def cases_of(runs: Iterable[Run], basis: str) -> list[Case]:
                     chunked_states=chunked_states(key),
                     untabled_states=untabled_states(key) if basis == MEASURED else 0.0,
                     layers=launched_layers(key),
+                    own_share=own_share_of(key),
                     is_stand_in=found.is_stand_in,
                 )
             )

@@ -155,7 +155,7 @@ def served_with(timing: Timing, resolved: Resolved, layout: Layout, load: Load, 
     return Serving(
         timing=timing,
         traffic=traffic,
-        settings=together(of_one, architecture, copies),
+        settings=together(of_one, timing, copies),
         streams=layout.data_parallel_size * layout.pipeline_parallel_size,
         slots=slots,
     )

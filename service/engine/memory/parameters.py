@@ -55,20 +55,6 @@ def num_active_parameters(architecture: Architecture) -> int:
 
 
 @derived(1)
-def routed_share(architecture: Architecture) -> float:
-    """Return the part of the parameters that a token passes through which are of experts it is routed to.
-
-    DeepSeek-V3 (arXiv:2412.19437, section 4.2: 8 of 256 experts of 2,048 columns in 58 layers of width 7,168): 20.4 of
-    37 billion.
-    """
-    routed = sum(
-        number * sum(passed for elements, passed in matrices if passed != elements)
-        for matrices, number in _elements_by_kind(architecture)
-    )
-    return routed / num_active_parameters(architecture)
-
-
-@derived(1)
 def _elements_by_kind(architecture: Architecture) -> list[tuple[list[tuple[int, int]], int]]:
     """Return for each kind of layer the parameters of its matrices, those that a token passes, and its layers."""
     return [

@@ -6,7 +6,7 @@ each stream has its share of the users, of the cache and of `max_num_seqs`.
 Copies of the attention whose tokens meet in experts take every step together, and are simulated as one stream: each of
 them reads no more tokens a step than it has, and all wait for the fullest.
 
-    tokens of a step = own share x fullest copy + (1 - own share) x mean of all,  own share = 1 - routed / active
+    tokens of a step = own share x fullest copy + (1 - own share) x mean of all,  own share of `Timing`
 """
 
 from bisect import bisect_right
@@ -19,7 +19,6 @@ from typing import Final
 from service.engine.engines.rules import EngineRules
 from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture
-from service.engine.memory.parameters import routed_share
 from service.engine.memory.plan import MemoryPlan, cache_growth
 from service.engine.time.drafting import steps_spread, tokens_per_step
 from service.engine.time.records import PACE, Records, new_records
@@ -180,7 +179,7 @@ def serving_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> Serving:
     return Serving(
         timing=timing,
         traffic=traffic,
-        settings=settings_of(plan, traffic),
+        settings=settings_of(plan, timing, traffic),
         streams=layout.data_parallel_size * layout.pipeline_parallel_size,
         slots=per_rank * layout.data_parallel_size,
         stages=layout.pipeline_parallel_size,
@@ -203,18 +202,17 @@ def copies_of(architecture: Architecture, layout: Layout, rules: EngineRules, ru
     return max(each for each in range(1, most + 1) if copies % each == 0)
 
 
-def together(settings: SchedulerSettings, architecture: Architecture, copies: int) -> SchedulerSettings:
+def together(settings: SchedulerSettings, timing: Timing, copies: int) -> SchedulerSettings:
     """Return the settings of one stream of so many copies of the attention whose tokens meet."""
     if copies == 1:
         return settings
-    own_share = 1.0 - routed_share(architecture)
-    return replace(settings, max_num_seqs=copies * settings.max_num_seqs, copies=copies, own_share=own_share)
+    return replace(settings, max_num_seqs=copies * settings.max_num_seqs, copies=copies, own_share=timing.own_share)
 
 
-def settings_of(plan: MemoryPlan, traffic: Traffic) -> SchedulerSettings:
+def settings_of(plan: MemoryPlan, timing: Timing, traffic: Traffic) -> SchedulerSettings:
     """Return the engine's settings for one stream: of all copies of the attention whose tokens meet, together."""
     of_one = scheduler_settings(plan.settings, plan.layout, plan.rules, traffic)
-    return together(of_one, plan.model.architecture, copies_in(plan))
+    return together(of_one, timing, copies_in(plan))
 
 
 def copies_in(plan: MemoryPlan) -> int:

@@ -38,6 +38,6 @@ def benchmarked(
         evicts: requests join as soon as there is room for their prompts, also where the engine reserves by default.
         read_every: iterations, of which one reads prompts while others decode.
     """
-    settings = settings_of(plan, traffic)
+    settings = settings_of(plan, timing, traffic)
     settings = replace(settings, reserves_output=settings.reserves_output and not evicts, read_every=read_every)
     return whole(Machine(timing, block_pool(plan), settings).simulated(load))

@@ -89,11 +89,12 @@ class Timing:
     steps: StepTimer
     request_overhead: RequestOverhead
     basis: Basis
+    own_share: float = 1.0  # of a step, that goes by a copy's own tokens; the rest by those of all
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Hash all parts."""
-        object.__setattr__(self, "_hash", hash((self.steps, self.request_overhead, self.basis)))
+        object.__setattr__(self, "_hash", hash((self.steps, self.request_overhead, self.basis, self.own_share)))
 
     def __hash__(self) -> int:
         """Return the hash of all parts."""
