@@ -31,6 +31,7 @@ UNPUBLISHED = {
     "carried": "Little's law is shown at users_of",
     "seen": "Little's law is shown at users_of",
     "pace_s": "an estimate of our own simulation",
+    "own_share": "its figures stand in tests/performance/test_roofline.py",
     "with_tokens": "its figures stand in tests/engine/time/test_batching.py",
     "decoding_of_stream": "a bound of our own simulation's beginning",
     "throughput": "an estimate of our own simulation",

@@ -20,7 +20,7 @@ from service.engine.time.batching import SchedulerSettings, Serving, copies_of, 
 from service.engine.time.demand import wanted_of
 from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, reading_s
 from service.engine.time.roomy import share_of
-from service.engine.time.steps import Deployed, StepTimer, StepTimers, Timing, keeps_states
+from service.engine.time.steps import Deployed, StepTimers, Timing, keeps_states
 from service.engine.time.traffic import traffic_of
 
 ENDLESS_SLOTS: Final = 1 << 20
@@ -94,7 +94,7 @@ class Ceilings:
         if ttft_s is None or timers is None or question.is_of_memory or resolved.settings.num_speculative_tokens:
             return True
         timing = timers.quick(timed_as(resolved, layout))
-        return timing is None or reading_s(timing.steps, traffic_of(question.load)) <= hope * ttft_s
+        return timing is None or reading_s(timing, traffic_of(question.load)) <= hope * ttft_s
 
     def budgets(self, layout: Layout, at_most: float) -> tuple[int, ...]:
         """Return the token budgets under which so many replicas of a layout may carry the load. [tokens].
@@ -181,12 +181,12 @@ def least_s(question: SizeQuestion, resolved: Resolved, layout: Layout) -> float
     if timers is None or resolved.settings.num_speculative_tokens:
         return 0.0
 
-    def alone() -> StepTimer | None:
+    def alone() -> Timing | None:
         timing = timers.timer(key)
-        return None if timing is None else timing.steps.alone()
+        return None if timing is None else replace(timing, steps=timing.steps.alone())
 
-    steps = cast("StepTimer | None", timers.simulations.alone.get_or((timers, key.key), alone))
-    return 0.0 if steps is None else alone_by(steps, traffic_of(question.load))
+    timing = cast("Timing | None", timers.simulations.alone.get_or((timers, key.key), alone))
+    return 0.0 if timing is None else alone_by(timing, traffic_of(question.load))
 
 
 def timed_as(resolved: Resolved, layout: Layout) -> Deployed:

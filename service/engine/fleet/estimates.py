@@ -5,7 +5,7 @@ from typing import Final
 
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import MemoryPlan
-from service.engine.time.batching import Serving
+from service.engine.time.batching import Serving, copies_of, share_of_reader
 from service.engine.time.carried import deciding_replica, hoped
 from service.engine.time.demand import Arrivals, Demand, Users, wanted_of
 from service.engine.time.estimate import HOPELESS, alone_s, budgets_at_best
@@ -51,7 +51,8 @@ def excess_of(question: SizeQuestion, key: Deployed, max_num_batched_tokens: flo
     steps, prompt = timing.steps, traffic_of(load).inputs.quantile(limits.percentile / 100)
     whole, rest = divmod(prompt, max_num_batched_tokens)
     chunks = ((whole, float(max_num_batched_tokens)), (1.0, rest))
-    reads_s = sum(times * steps.mixed_s(read, prompt / 2, 0.0, 0.0) for times, read in chunks if times and read)
+    share = share_of_reader(timing, copies_of(key.model.architecture, key.layout, key.rules, running=1))
+    reads_s = sum(times * steps.mixed_s(share * read, prompt / 2, 0.0, 0.0) for times, read in chunks if times and read)
     ttft = reads_s / limits.ttft_s if limits.ttft_s else 0.0
     tpot = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)

@@ -202,6 +202,11 @@ def copies_of(architecture: Architecture, layout: Layout, rules: EngineRules, ru
     return max(each for each in range(1, most + 1) if copies % each == 0)
 
 
+def share_of_reader(timing: Timing, copies: int) -> float:
+    """Return what a prompt takes of a step of its tokens where one of so many copies reads, and no other does."""
+    return timing.own_share + (1.0 - timing.own_share) / copies if copies > 1 else 1.0
+
+
 def together(settings: SchedulerSettings, timing: Timing, copies: int) -> SchedulerSettings:
     """Return the settings of one stream of so many copies of the attention whose tokens meet."""
     if copies == 1:

@@ -10,7 +10,7 @@ A state in which load and limits agree needs, with d requests decoding beside pr
 where q are the tokens of prompts that share a step, as many as suit it best, and others = rate x (1 - 1 / slots), slots
 at least d: nobody waits between tokens for a prompt of the own slot, and a cap may leave no more. What is read is read
 at the best of all rates, one prompt after another, so that a queue M/D/1 waits no longer than the engine's: where even
-this breaks a limit, so does the engine.
+this breaks a limit, so does the engine. A prompt that one copy of the attention reads takes its own share of a step.
 
 Source:
     the tail of the wait of M/D/1: A. K. Erlang (1909), and its decay as in H. C. Tijms, Stochastic Models (1994), 4.4:
@@ -185,7 +185,7 @@ def _fastest_read_s(steps: Record, ceiling: Record, decoding: float) -> float:
     """Return the seconds of a prompt whose every step reads as many tokens as suits it best."""
     least, tokens = inf, _budget_left(ceiling, decoding)
     while least == inf or tokens >= FEWEST_READ:
-        least = min(least, _mixed_s(steps, ceiling, tokens, decoding) / tokens)
+        least = min(least, _mixed_s(steps, ceiling, tokens * ceiling.own_share, decoding) / tokens)
         tokens /= 2.0
     return float(least * ceiling.new_tokens)
 
@@ -201,7 +201,7 @@ def _own_read_s(steps: Record, ceiling: Record, decoding: float) -> float:
 @compiled
 def _read_in_chunks_s(steps: Record, ceiling: Record, tokens: float, decoding: float) -> float:
     chunk = min(max(tokens, 1.0), _budget_left(ceiling, decoding))
-    return float(ceiling.overhead_s + _mixed_s(steps, ceiling, chunk, decoding) * tokens / chunk)
+    return float(ceiling.overhead_s + _mixed_s(steps, ceiling, chunk * ceiling.own_share, decoding) * tokens / chunk)
 
 
 @compiled

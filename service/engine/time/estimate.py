@@ -9,7 +9,7 @@ from service.engine.time.batching import Serving
 from service.engine.time.carrier import Demand
 from service.engine.time.records import CEILING, SHARES, Records, new_records
 from service.engine.time.shared import Reach
-from service.engine.time.steps import StepTimer
+from service.engine.time.steps import StepTimer, Timing
 from service.engine.time.traffic import Traffic
 
 # An estimate this many times beyond a limit, or this far below it, needs no simulation: it was 0.65 to 1.63 times
@@ -71,7 +71,7 @@ def read_rate(serving: Serving, ttft_s: float) -> float:
     Source:
         the mean wait of a queue M/D/1, and an exponential tail.
     """
-    read_s = max(reading_s(serving.timing.steps, serving.traffic), SHORTEST_READ_S)
+    read_s = max(reading_s(serving.timing, serving.traffic), SHORTEST_READ_S)
     return serving.streams * _busy_share(max(ttft_s / read_s - 1, 0.0)) / read_s
 
 
@@ -87,12 +87,15 @@ def _busy_share(slack: float) -> float:
     return 2 * slack / (3 + 2 * slack)
 
 
-def reading_s(steps: StepTimer, traffic: Traffic, max_num_batched_tokens: float = inf) -> float:
-    """Return the time to read what is new of a mean prompt, on an idle engine. [s]."""
+def reading_s(timing: Timing, traffic: Traffic, max_num_batched_tokens: float = inf) -> float:
+    """Return the time to read what is new of a mean prompt, on an idle engine. [s].
+
+    Copies of the attention that meet in experts read it in no less than takes a copy's own share of a step.
+    """
     prompt = traffic.inputs.mean()
     chunk = min(prompt, max_num_batched_tokens)
     new_share = 0.0 if traffic.arrives_read else 1 - traffic.prefix_cache_hit_fraction
-    return prompt / chunk * steps.mixed_s(chunk, prompt / 2, 0.0, 0.0) * new_share
+    return prompt / chunk * timing.steps.mixed_s(chunk * timing.own_share, prompt / 2, 0.0, 0.0) * new_share
 
 
 def alone_s(serving: Serving) -> float:
@@ -105,13 +108,13 @@ def alone_s(serving: Serving) -> float:
     timing, traffic = serving.timing, serving.traffic
     read_s = timing.request_overhead.of_prompt(int(traffic.inputs.mean()))
     if not traffic.arrives_read:
-        read_s += reading_s(timing.steps, traffic, serving.settings.max_num_batched_tokens)
+        read_s += reading_s(timing, traffic, serving.settings.max_num_batched_tokens)
     return read_s + _answered_s(timing.steps, traffic)
 
 
-def alone_by(steps: StepTimer, traffic: Traffic) -> float:
+def alone_by(timing: Timing, traffic: Traffic) -> float:
     """Return the same of a prompt read at once, by step times that tell of a single request at least. [s]."""
-    return reading_s(steps, traffic) + _answered_s(steps, traffic)
+    return reading_s(timing, traffic) + _answered_s(timing.steps, traffic)
 
 
 def _answered_s(steps: StepTimer, traffic: Traffic) -> float:
@@ -131,7 +134,7 @@ def throughput(serving: Serving, users: int) -> float:
 
 def least_throughput(serving: Serving, users: int) -> float:
     """Return the same were one's own prompt read alone, which it leaves out: most of the time with few slots. [1/s]."""
-    read_s = reading_s(serving.timing.steps, serving.traffic)
+    read_s = reading_s(serving.timing, serving.traffic)
     return users / (users / throughput(serving, users) + read_s) if users else 0.0
 
 
@@ -189,6 +192,7 @@ def _ceilings(serving: Serving, budgets: Sequence[int], demand: Demand, limits: 
     records["streams"], records["is_of_users"] = serving.streams, not demand.may_queue
     records["slots"], records["reads_alone"] = serving.slots_of_stream, settings.reads_alone
     records["waits_as_poisson"] = traffic.burstiness <= 1
+    records["own_share"] = timing.own_share
     records["overhead_s"] = timing.request_overhead.of_prompt(int(inputs))
     records["ttft_s"] = inf if limits.ttft_s is None else SLACK * limits.ttft_s
     records["tpot_s"] = inf if limits.tpot_s is None else SLACK * limits.tpot_s
@@ -205,7 +209,7 @@ def in_flight(serving: Serving, request_rate_per_s: float) -> int:
 
 def hoped_users(serving: Serving, limits: Limits, hope: float) -> int:
     """Return users that a quickly timed replica would not exceed within limits, were it faster by a factor."""
-    if limits.ttft_s is not None and reading_s(serving.timing.steps, serving.traffic) > hope * limits.ttft_s:
+    if limits.ttft_s is not None and reading_s(serving.timing, serving.traffic) > hope * limits.ttft_s:
         return 0
     limit_s = limits.tpot_s if tells_pace(serving) else None
     return kept_pace(serving, None if limit_s is None else hope * limit_s)

@@ -91,6 +91,7 @@ CEILING: Final = np.dtype(
         ("slots", np.float64),  # of one stream
         ("is_of_users", np.bool_),  # of a closed loop; else arrivals
         ("reads_alone", np.bool_),
+        ("own_share", np.float64),  # of a step, that goes by a copy's own tokens: of its prompt the rest may be others'
         ("own_tokens", np.float64),  # new ones of a prompt that only the tail exceeds
         ("prompt_shares", np.float64, SHARES),  # of a mean prompt: those that every so many are no longer than
         ("waits_as_poisson", np.bool_),  # arrivals do, or longer

@@ -33,7 +33,7 @@ class Simulations:
         self.results: Kept[ScheduleResult] = Kept(MOST_RESULT_BYTES, lambda result: result.nbytes)
         self.latencies: Kept[float] = Kept(MOST_LATENCIES)  # of results that may be gone [s]
         self.verdicts: Kept[Told] = Kept(MOST_VERDICTS)
-        self.alone: Kept[object] = Kept(MOST_ALONE)  # `StepTimer.alone` of deployments; None where nobody tells it
+        self.alone: Kept[object] = Kept(MOST_ALONE)  # times with `StepTimer.alone`; None where nobody tells it
         self.shared = Shared()
         self.searches: Kept[tuple[Bracket, Reach | None]] = Kept(MOST_SEARCHES)
 

@@ -39,7 +39,7 @@ def pinned_to(tensor_parallel_size: int) -> StatedLayout:
         ("qwen3-32b", users(32, 1_500, 600), Limits(ttft_s=1.0, tpot_s=0.03), 2, 3),
         ("llama-3.3-70b", users(64, 1_500, 300), Limits(ttft_s=1.0, tpot_s=0.03), 8, 12),
         ("llama-3.3-70b", users(600), Limits(), 6, 8),
-        ("qwen3-30b-a3b", arrivals(20, 2_000, 500), Limits(ttft_s=2.0, tpot_s=0.02), 6, 8),
+        ("qwen3-30b-a3b", arrivals(20, 2_000, 500), Limits(ttft_s=2.0, tpot_s=0.02), 5, 6),
     ],
 )
 def test_one_step_more_is_the_next_count_that_any_layout_fills(
