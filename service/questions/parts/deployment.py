@@ -11,13 +11,7 @@ from service.engine.engines.rules import EngineRules
 from service.engine.engines.versions import says_more
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
-from service.engine.inputs import (
-    EngineName,
-    KvCacheDtype,
-    SpeculativeMethod,
-    StatedLayout,
-    WeightFormat,
-)
+from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
 from service.engine.time.eager import eager
 from service.engine.time.steps import StepTimers
 from service.questions.parts.part import Part, contradiction
