@@ -42,10 +42,11 @@ CALLED: Final[Mapping[str, str]] = {
     "request_duration_s": "duration request_duration duration_s session_length_s",
     "input_tokens": "isl input_len input_length prompt_tokens prompt_len prompt_length random_input_len "
     "num_prompt_tokens avg_input_tokens mean_input_tokens synthetic_input_tokens_mean input_sequence_length tokens_in "
-    "prompt_size input_seq_len",
+    "prompt_size input_seq_len prompt input in_tokens context_tokens_in prefill_tokens",
     "output_tokens": "osl output_len output_length completion_tokens completion_len generated_tokens max_tokens "
     "max_new_tokens random_output_len num_output_tokens avg_output_tokens mean_output_tokens tokens_out "
-    "output_sequence_length max_output_tokens gen_len decode_tokens output_seq_len",
+    "output_sequence_length max_output_tokens gen_len decode_tokens output_seq_len completion_size out_tokens "
+    "answer_tokens response_tokens",
     "ttft_s": "ttft time_to_first_token max_ttft ttft_limit first_token_latency ttft_slo target_ttft",
     "tpot_s": "tpot itl time_per_output_token inter_token_latency max_tpot tpot_limit tpot_slo itl_s decode_latency "
     "target_tpot tbt time_between_tokens",
@@ -78,7 +79,7 @@ CALLED: Final[Mapping[str, str]] = {
     "num_speculative_tokens": "speculative_tokens draft_tokens num_draft_tokens spec_tokens speculative_num_steps "
     "speculative_num_draft_tokens gamma",
     "speculative_method": "speculative_algorithm spec_method draft_method speculative spec_decode spec_decoding "
-    "speculative_decoding speculative_config draft_model speculative_model",
+    "speculative_decoding speculative_config draft_model speculative_model spec drafter mtp eagle eagle3",
     "speculative_acceptance_fraction": "acceptance_rate acceptance spec_acceptance draft_acceptance_rate accept_rate",
     "prefix_cache_hit_fraction": "prefix_cache_hit_rate cache_hit_rate prefix_hit_rate cache_hit prefix_cache hit_rate "
     "gpu_prefix_cache_hit_rate",
@@ -89,7 +90,7 @@ CALLED: Final[Mapping[str, str]] = {
     "num_prompts": "prompts request_count n_prompts num_requests total_requests",
     "spare_replicas": "spares spare redundancy n_plus_one extra_replicas",
     "headroom_fraction": "headroom margin safety_margin buffer reserve overhead target_utilization "
-    "target_utilization_fraction utilization_target target_load",
+    "target_utilization_fraction utilization_target target_load peak_factor peak_to_average burst_factor growth",
     "discount_fraction": "discount discount_percent discount_pct rebate",
     "disaggregated": "disagg pd_disaggregation prefill_decode disaggregation pd",
     "max_usd_per_hour": "budget max_price price_limit budget_per_hour max_cost max_usd max_cost_per_hour usd_per_hour "
