@@ -120,10 +120,9 @@ def _may_wait_in_time(replica: Server, share: Arrivals, limits: Limits) -> bool:
     if limits.ttft_s is None:  # they may wait as long as they do
         return True
     waiting = forgiving(replace(limits, tpot_s=None))
-    caps = _falling_to_pace(replica, limits)
-    if any(_breaks(capped(replica, users), share, waiting) for users in caps):  # few are left after it
+    if _breaks(replica, share, waiting):
         return False
-    return not _breaks(replica, share, waiting)
+    return not any(_breaks(capped(replica, users), share, waiting) for users in _falling_to_pace(replica, limits))
 
 
 def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:
@@ -187,9 +186,11 @@ def _breaks(replica: Server, demand: Demand, limits: Limits) -> bool:
 def _broken(replica: Server, demand: Demand, limits: Limits) -> Violation | None:
     """Return the latency limit that a small sample breaks; whether a queue grows is nothing that so few tell."""
     broken = replica.breaks(demand, limits, ROUGHLY_MEASURED)
-    if broken == "ttft" and demand.may_queue and demand.has_room(replica):
-        # It is told before all are answered, of a sample that may tell of its beginning alone.
-        return replica.seen(demand, ROUGHLY_MEASURED).violates(limits)
+    if broken == "ttft" and demand.may_queue:
+        # It is told before all are answered, of a sample that may tell of its beginning alone. What all see is soon
+        # known; whether a queue grows takes as many users as have slots, and is asked where it would decide.
+        seen = replica.seen(demand, ROUGHLY_MEASURED).violates(limits)
+        return seen or (None if demand.has_room(replica) else broken)
     return None if broken == "throughput" else broken
 
 
