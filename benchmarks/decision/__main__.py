@@ -51,7 +51,7 @@ def _parts() -> dict[str, Callable[[], Told]]:
         "recommend, memory": lambda: _recommended(referee.of_memory(SEED + 1, catalog), memory, 200),
         "recommend, limits": lambda: _recommended(referee.of_time(SEED + 4), timed, 200, referee.TIMED_GPUS),
         "recommend, latency": lambda: _fastest(referee.of_time(SEED + 2), timed, 30),
-        "capacity, memory": lambda: _growing(sweeps.questions(catalog), memory),
+        "capacity, memory": lambda: _growing(sweeps.questions(catalog), timed),
         "capacity, limits": lambda: _growing(sweeps.limited(SEED + 3), timed),
         "commands": lambda: _commands(memory),
     }

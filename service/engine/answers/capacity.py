@@ -30,7 +30,9 @@ def capacity(question: CapacityQuestion) -> Capacity:
     """Return how many requests the given GPUs hold, and the engine's own start-up numbers.
 
     Of the legal layouts and open settings that fit the GPUs, those that carry most are chosen: requests
-    at once, or the highest rate where arrivals are asked for. The caller may fix any of them. Without
+    at once, or the highest rate where arrivals are asked for. The caller may fix any of them. Where no
+    limit is stated, a twentieth of the requests at most is left out for a token budget that answers far
+    more of them, or begins to far sooner. Without
     `input_tokens` and `output_tokens` the engine starts as it does by itself, and requests have the
     longest context that any layout serves.
 

@@ -1,6 +1,6 @@
 """The deployment that carries most on the GPUs given, over every layout and setting left open."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import nextafter
@@ -10,7 +10,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.aims import aim_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.lengths import has_lengths, plan_at, split_of
-from service.engine.fleet.most import Search
+from service.engine.fleet.most import Merit, Search
 from service.engine.fleet.planned import legal_layouts, planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
@@ -19,9 +19,11 @@ from service.engine.fleet.variants import batched_tokens, roomiest
 from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
+from service.engine.time.chance import ROUGHLY_MEASURED
+from service.engine.time.demand import Users
 
-HARDLY: Final = 0.01  # of the requests held: no more than what a pool's own error makes of them
-FAR: Final = 0.8  # of the rate that the best budget answers
+FORGONE: Final = 0.05  # of the requests held: a wait of a minute for the first token is not worth them
+FAR: Final = 0.9  # of the rate that the best budget answers, and of the requests that it writes at once
 
 
 def resolve_capacity(question: CapacityQuestion) -> Resolved:
@@ -56,9 +58,8 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
     usual = _usual_first(space, fitting)
     best = search.best((resolved, layout) for layout in usual)
     if not search.merit(best)[0] or has_lengths(question):
-        best = search.better(resolved, fitting, best) or best
-        plainest = _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
-        return _answering(question, resolved, plainest)
+        best = _most_answered(question, resolved, fitting, search.better(resolved, fitting, best) or best)
+        return _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
     fewest = min(each.gpus_per_replica for each in usual if search.plan_of(resolved, each).holds_one_request)
     smaller = [layout for layout in fitting if fewest <= 2 * layout.gpus_per_replica < 2 * fewest]
     return search.better(resolved, smaller, best) or best
@@ -76,36 +77,84 @@ def _plainest(
 
     as_much = carries, context, nextafter(load, 0.0)
     plainer = sorted((layout for layout in layouts if rank(layout) < rank(known.layout)), key=rank)
-    as_good = (each for layout in plainer for each in search.improving(resolved, [layout], as_much))
+    as_good = (each for layout in plainer for each in _answered(question, resolved, layout, as_much))
     return next(as_good, known) if carries else known
 
 
-def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment) -> Deployment:
-    """Return what holds hardly less than what is known, under a token budget that lets it answer far more.
+def _most_answered(
+    question: CapacityQuestion, resolved: Resolved, layouts: Iterable[Layout], known: Deployment
+) -> Deployment:
+    """Return what holds most of all layouts, each under the token budget that lets it answer; else what is known.
 
-    Where memory alone decides, the smallest budget may hold one request more, and read so few tokens beside all that
-    decode that a fourth of them are answered.
+    Each layout's budget is its own, whatever the others hold: a GPU more never holds fewer.
+    """
+    if not _is_of_memory(question):
+        return known
+    search = _search(question)
+    best = _answering(question, resolved, known)
+    for layout in layouts:
+        for each in _answered(question, resolved, layout, search.merit(best)):
+            best = each
+    return best
+
+
+def _answered(question: CapacityQuestion, resolved: Resolved, layout: Layout, least: Merit) -> Iterator[Deployment]:
+    """Yield a layout's deployments that are truly better than what is known, and where memory decides answer as well.
+
+    Where memory alone decides there is one at most.
+    """
+    search = _search(question)
+    better = search.improving(resolved, [layout], least)
+    if not _is_of_memory(question):
+        yield from better
+    elif (most := max(better, key=search.merit, default=None)) is not None:
+        as_well = _answering(question, resolved, most)
+        if search.merit(as_well) > least:
+            yield as_well
+
+
+def _is_of_memory(question: CapacityQuestion) -> bool:
+    return not needs_time(question.load, question.limits)
+
+
+def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment) -> Deployment:
+    """Return what holds hardly less than what is known, under a token budget that lets it answer far more or sooner.
+
+    Where memory alone decides, the smallest budget may hold a few requests more, and read so few tokens beside all
+    that decode that a fourth of them are answered, or that most of those held wait for their first token.
     """
     search, asked = _search(question), question.load.concurrent_requests or 0
-    if needs_time(question.load, question.limits) or question.timers is None or not known.is_feasible:
+    if not _is_of_memory(question) or question.timers is None or not known.is_feasible:
         return known
-    rate, most = _rate(question, known), search.merit(known)[2]
+    most = search.merit(known)[2]
     others = [
-        (_rate(question, other), other)
+        (_pace(question, other), other)
         for other in search.under(resolved, known.layout, batched_tokens(resolved))
-        if search.merit(other)[2] >= max((1 - HARDLY) * most, min(asked, most))
+        if search.merit(other)[2] >= max((1 - FORGONE) * most, min(asked, most))
     ]
-    best = max((rate, *(each for each, _ in others)))
-    if rate >= FAR * best:
+    own = _pace(question, known)
+    paces = own, *(pace for pace, _ in others)
+    rate, written = (FAR * max(best) for best in zip(*paces, strict=True))
+    if own[0] >= rate and own[1] >= written:
         return known
-    answering = [other for each, other in others if each >= FAR * best]
-    return max(answering, key=lambda other: (search.merit(other)[2], other.plan.settings.max_num_batched_tokens))
+    answering = [other for pace, other in others if pace[0] >= rate and pace[1] >= written]
+    return max(
+        answering,
+        key=lambda other: (search.merit(other)[2], other.plan.settings.max_num_batched_tokens),
+        default=known,
+    )
 
 
-def _rate(question: CapacityQuestion, deployment: Deployment) -> float:
-    """Return the rate at which one replica answers with every slot taken; 0 where nobody times it. [1/s]."""
+def _pace(question: CapacityQuestion, deployment: Deployment) -> tuple[float, float]:
+    """Return the rate of one replica with every slot taken, [1/s], and how many it writes at once; 0 if untimed.
+
+    written = requests_per_s x (end to end - time to the first token), by Little's law
+    """
     replica = deployment.with_times(question.timers).replica
-    return 0.0 if replica is None else replica.saturation_rate
+    if replica is None or not replica.slots:
+        return 0.0, 0.0
+    seen = replica.seen(Users(replica.serving.in_every_stream(replica.slots)), ROUGHLY_MEASURED)
+    return seen.requests_per_s, seen.requests_per_s * (seen.end_to_end_s.mean - seen.ttft_s.mean)
 
 
 def carries_more(question: CapacityQuestion, than: float) -> bool:

@@ -200,9 +200,9 @@ def _layouts(question: SizeQuestion) -> Iterator[Layout]:
 
 
 def _pod(question: SizeQuestion, layout: Layout) -> Deployment:
-    """Return one pod of a layout with the settings that carry most, as in `size`; of equals the engine's own."""
-    asked = _capacity_of(question, layout)
-    return largest(asked, resolve_capacity(asked))
+    """Return one pod of a layout with the settings that carry most, whatever the load; of equals the engine's own."""
+    asked = _capacity_of(replace(question, load=_of_any_amount(question.load)), layout)
+    return replace(largest(asked, resolve_capacity(asked)), load=question.load)
 
 
 def _capacity_of(question: SizeQuestion, layout: Layout) -> CapacityQuestion:

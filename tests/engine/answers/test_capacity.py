@@ -66,8 +66,8 @@ def test_latency_is_told_beyond_what_is_carried(asked: Asked) -> None:
 
 
 def test_waits_that_nobody_limits_are_told_of_requests_of_stated_lengths(asked: Asked) -> None:
-    # The most requests at once in a full cache: steps of few tokens leave it the memory, and read prompts in many.
-    question = capacity_of(asked("gpt-oss-120b", load=users(None, 4_000, 500)), 1)
+    # As many requests as any budget holds: steps of few tokens leave them the memory, and read prompts in many.
+    question = capacity_of(asked("glm-4.6", "h200", load=users(216, 4_000, 500)), 8)
     told = [capacity(each) for each in (question, replace(question, limits=Limits(ttft_s=5.0, tpot_s=0.1)))]
 
     assert told[0].latency is not None

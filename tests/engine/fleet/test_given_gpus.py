@@ -9,11 +9,12 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.aims import aim_of
-from service.engine.fleet.deployments import Deployment, highest_rate
+from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.inputs import Limits, StatedLayout
 from service.engine.time.demand import Arrivals, Users
+from service.engine.time.samples import ScheduleResult
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
 
@@ -115,19 +116,30 @@ def test_who_asks_for_no_load_is_told_as_many_users_as_who_asks_for_them(asked: 
     assert told[0] >= told[1] > 0
 
 
-@pytest.mark.parametrize(("model", "gpu"), [("llama-3.1-8b", "b200"), ("qwen3-32b", "mi355x"), ("qwen3-8b", "h100")])
-def test_requests_that_are_held_are_answered_as_well(asked: Asked, model: str, gpu: str) -> None:
-    """One request more is not worth a budget that lets 3.9 a second be answered where another answers 14.7."""
-    question = capacity_of(asked(model, gpu, load=users(None, 3000, 400)), 1)
+@pytest.mark.parametrize(
+    ("model", "gpu", "gpus"),
+    [("llama-3.1-8b", "b200", 1), ("qwen3-32b", "mi355x", 1), ("qwen3-8b", "h100", 1), ("glm-4.6", "h200", 8)],
+)
+def test_requests_that_are_held_are_answered_as_well(asked: Asked, model: str, gpu: str, gpus: int) -> None:
+    """One request more is not worth a budget that lets 3.9 a second be answered where another answers 14.7.
+
+    Of 215 requests of GLM-4.6 most waited a minute for their first token, under the budget that held one more.
+    """
+    question = capacity_of(asked(model, gpu, load=users(None, 3000, 400)), gpus)
     most = largest(question, resolve_capacity(question))
+    seen = seen_by_all(most, question)
+    assert seen.ttft_s.mean < 0.1 * seen.end_to_end_s.mean
 
     for tokens in (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384):
         stated = replace(question, settings=replace(question.settings, max_num_batched_tokens=tokens))
         other = largest(stated, resolve_capacity(stated))
         held = other.capacity.max_concurrent_requests
-        assert most.capacity.max_concurrent_requests >= 0.99 * held
-        assert highest_rate(timed_of(most, question)) >= 0.79 * highest_rate(timed_of(other, question))
+        assert most.capacity.max_concurrent_requests >= 0.95 * held
+        assert seen.requests_per_s >= 0.89 * seen_by_all(other, question).requests_per_s
 
 
-def timed_of(deployment: Deployment, question: CapacityQuestion) -> Deployment:
-    return deployment.with_times(question.timers)
+def seen_by_all(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult:
+    """Return what as many users see as are held."""
+    replica = deployment.with_times(question.timers).replica
+    assert replica is not None
+    return replica.seen(Users(replica.serving.in_every_stream(replica.slots)))
