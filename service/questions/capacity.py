@@ -144,7 +144,9 @@ class CapacityBody(PastedModel, CapacityQuery):
 CAPACITY = Question(
     name="capacity",
     summary="How much load do these GPUs carry?",
-    description="Return the requests that fit, the engine's start-up numbers, and a table of context lengths.",
+    description="Return the requests that fit, the engine's start-up numbers, and a table of context lengths. Where no "
+    "latency is limited and no such load asked for, up to a twentieth of the requests is left out for a token budget "
+    "that answers far more of them, or begins to far sooner.",
     query=CapacityQuery,
     body=CapacityBody,
     answer=CapacityAnswer,

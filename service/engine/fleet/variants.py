@@ -29,7 +29,7 @@ BATCHED_TOKENS: Final = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 SEQS_WHY: Final = "as many as the cache holds beside them; the engine's own is {own}"
 BATCHED_WHY: Final = (
     "chosen among powers of two: fewer GPUs or less money carry the load, or the same GPUs more of it, than with the "
-    "engine's own {own}; without limits /capacity leaves out up to a twentieth where that answers far more or sooner"
+    "engine's own {own}"
 )
 
 Chosen = Literal["max_num_seqs", "max_num_batched_tokens"]

@@ -8,6 +8,7 @@ It is asked of a small sample, at a percentile so far below the stated one that 
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from math import ceil, inf, sqrt
 from typing import Final
 
@@ -41,17 +42,18 @@ def roomy(serving: Serving, simulations: Simulations, max_num_batched_tokens: in
         simulations: the store of what is found about it.
         max_num_batched_tokens: in the place of its own. [tokens]
     """
-    settings = replace(serving.settings, max_num_batched_tokens=max_num_batched_tokens)
+    settings = serving.settings
     # Beside others no more run than a step has tokens, which open settings let run; those that read alone, as many as
     # are stated or the engine's own.
     most = ceil(max_num_batched_tokens / settings.tokens_scheduled)
     most = max(most, settings.max_num_seqs // settings.copies) if settings.reads_alone else most
-    slots = min(serving.slots_of_stream, most)
-    running = _running(serving.slots_of_stream, serving.traffic.inputs.mean(), serving.traffic.outputs.mean())
+    of_stream = serving.slots_of_stream
+    running = _running(of_stream, serving.traffic.inputs.mean(), serving.traffic.outputs.mean())
+    seqs = settings.copies * min(running, most)
     served = replace(
         serving,
-        settings=replace(settings, max_num_seqs=settings.copies * min(running, most)),
-        slots=min(serving.slots, slots * serving.streams),
+        settings=replace(settings, max_num_batched_tokens=max_num_batched_tokens, max_num_seqs=seqs),
+        slots=min(serving.slots, min(of_stream, most) * serving.streams),
     )
     return Server(serving=served, pool=BOUNDLESS, simulations=simulations)
 
@@ -69,6 +71,7 @@ def _running(slots: int, prompt_tokens: float, answer_tokens: float) -> int:
     return ceil(slots * (prompt_tokens + answer_tokens) / prompt_tokens)
 
 
+@lru_cache(maxsize=256)  # of one question they are the same, asked of every replica
 def forgiving(limits: Limits) -> Limits:
     """Return limits at a percentile that a small sample breaks only where a large one surely breaks the stated one.
 
