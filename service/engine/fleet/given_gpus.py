@@ -148,7 +148,7 @@ def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment
 def _pace(question: CapacityQuestion, deployment: Deployment) -> tuple[float, float]:
     """Return the rate of one replica with every slot taken, [1/s], and how many it writes at once; 0 if untimed.
 
-    written = requests_per_s x (end to end - time to the first token), by Little's law
+    Those that wait for their first token are not written: by Little's law all but the rate x that wait are.
     """
     replica = deployment.with_times(question.timers).replica
     if replica is None or not replica.slots:
