@@ -20,7 +20,7 @@ from service.engine.inputs import Layout
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
 from service.engine.time.chance import ROUGHLY_MEASURED
-from service.engine.time.demand import Users
+from service.engine.time.demand import Users, users_of
 
 FORGONE: Final = 0.05  # of the requests held: a wait of a minute for the first token is not worth them
 FAR: Final = 0.9  # of the rate that the best budget answers, and of the requests that it writes at once
@@ -123,9 +123,10 @@ def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment
     Where memory alone decides, the smallest budget may hold a few requests more, and read so few tokens beside all
     that decode that a fourth of them are answered, or that most of those held wait for their first token.
     """
-    search, asked = _search(question), question.load.concurrent_requests or 0
+    search, load = _search(question), question.load
     if not _is_of_memory(question) or question.timers is None or not known.is_feasible:
         return known
+    asked = 0 if load.concurrent_requests is load.request_rate_per_s is None else users_of(load).amount
     most = search.merit(known)[2]
     others = [
         (_pace(question, other), other)

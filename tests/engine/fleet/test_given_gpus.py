@@ -12,7 +12,7 @@ from service.engine.fleet.aims import aim_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity
 from service.engine.fleet.questions import CapacityQuestion
-from service.engine.inputs import Limits, StatedLayout
+from service.engine.inputs import Limits, Load, StatedLayout
 from service.engine.time.demand import Arrivals, Users
 from service.engine.time.samples import ScheduleResult
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
@@ -136,6 +136,17 @@ def test_requests_that_are_held_are_answered_as_well(asked: Asked, model: str, g
         held = other.capacity.max_concurrent_requests
         assert most.capacity.max_concurrent_requests >= 0.95 * held
         assert seen.requests_per_s >= 0.89 * seen_by_all(other, question).requests_per_s
+
+
+@pytest.mark.parametrize("load", [
+    users(216, 4_000, 500),
+    replace(users(None, 4_000, 500), request_rate_per_s=10.0, request_duration_s=21.6),
+])  # fmt: skip
+def test_users_who_are_asked_for_are_held(asked: Asked, load: Load) -> None:
+    """GLM-4.6 on 8 H200 holds 214 under the budget that answers soonest, and 219 under another."""
+    question = capacity_of(asked("glm-4.6", "h200", load=load), 8)
+
+    assert largest(question, resolve_capacity(question)).capacity.max_concurrent_requests >= 216
 
 
 def seen_by_all(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult:
