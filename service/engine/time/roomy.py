@@ -8,7 +8,6 @@ It is asked of a small sample, at a percentile so far below the stated one that 
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from math import ceil, inf, sqrt
 from typing import Final
 
@@ -71,7 +70,6 @@ def _running(slots: int, prompt_tokens: float, answer_tokens: float) -> int:
     return ceil(slots * (prompt_tokens + answer_tokens) / prompt_tokens)
 
 
-@lru_cache(maxsize=256)  # of one question they are the same, asked of every replica
 def forgiving(limits: Limits) -> Limits:
     """Return limits at a percentile that a small sample breaks only where a large one surely breaks the stated one.
 
