@@ -51,10 +51,11 @@ KINDS: Final = (
     ),
     _kind(r"reward|prm|armorm|[a-z]*classifier|prompt guard|moderation|pairrm", f"a model that scores; {ONLY_TEXT}"),
     _kind(
-        r"tts|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
-        r"forcedaligner|[a-z]*voice|bark|chattts|melotts|megatts|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music|sonic|zonos|chatterbox|"
-        r"outetts|llasa|stt|personaplex|lfm 2(?:\.5)? audio|"
-        r"chirp|styletts.*|voicecraft|lyria|whisperx|seamless.*|higgs audio.*|higgsaudiov.*|dia",
+        r"[a-z]*ttsd?|asr|whisper|wav ?2 ?vec(?: 2)?|w 2 v|cosyvoice|kokoro|voxcpm|parakeet|canary|speecht|musicgen|"
+        r"forcedaligner|[a-z]*voice|bark|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music|sonic|zonos|chatterbox|"
+        r"llasa|stt|personaplex|lfm 2(?:\.5)? audio|"
+        r"chirp|styletts.*|voicecraft|lyria|whisperx|seamless.*|higgs audio.*|higgsaudiov.*|dia|"
+        r"stable audio|sound ?effect|voice ?generator|s ?[12] (?:pro|mini)",
         f"a model of speech or sound; {ONLY_TEXT}",
     ),
     _kind(
@@ -64,7 +65,7 @@ KINDS: Final = (
         r"fibo|kling|kwaivgi|hailuo|pixverse|vidu|ray v ?2|photon|nova (?:canvas|reel)|titan image|gpt image.*|"
         r"stable (?:image|conservative|creative|fast|outpaint|style).*|sd ?3.*|ssd 1b|playground v.*|proteus|p image|"
         r"realistic vision|realvisxl|open dalle|latent consistency|mai image|lucid origin|grok (?:2 image|imagine).*|"
-        r"nano banana.*|comfyui|sticker maker",
+        r"nano banana.*|comfyui|sticker maker|minimax h ?3",
         f"a model of images or video; {ONLY_TEXT}",
     ),
     _kind(
