@@ -54,6 +54,8 @@ def paced_replicas(
         limits: latency at a percentile.
         plan_of: the same replica's memory under other settings.
     """
+    if not replica.may_be_enough(inf, Users(1), limits):  # what a single user sees broken, no cap mends
+        return
     for cap in _caps(replica, limits):
         capped = with_chosen(resolved, "max_num_seqs", cap, PACE_WHY)
         plan = plan_of(capped)
