@@ -53,6 +53,7 @@ def _parts() -> dict[str, Callable[[], Told]]:
         "recommend, latency": lambda: _fastest(referee.of_time(SEED + 2), timed, 30),
         "capacity, memory": lambda: _growing(sweeps.questions(catalog), timed),
         "capacity, limits": lambda: _growing(sweeps.limited(SEED + 3), timed),
+        "capacity, load": lambda: _growing(sweeps.loaded(SEED + 5), timed),
         "commands": lambda: _commands(memory),
     }
 

@@ -10,7 +10,8 @@ from service.catalog.snapshot import Snapshot
 from service.engine.answers.results import Sizing
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
-from service.engine.fleet.given_gpus import largest, resolve_capacity
+from service.engine.fleet.given_gpus import carried, largest, resolve_capacity
+from service.engine.fleet.soonest import soonest
 from service.questions.capacity import CapacityQuery
 from service.questions.refusals import RefusalError
 from service.questions.size import SizeQuery
@@ -22,6 +23,7 @@ GROWING_ON: Final = ("h100", "b200", "l40s", "a100-sxm-80gb")
 MOST_GPUS: Final = 16
 LENGTHS: Final[tuple[dict[str, int], ...]] = ({}, {"input_tokens": 2_000, "output_tokens": 300})
 LIMITED: Final = 10  # questions with limits
+LOADED: Final = 60  # questions with a load
 LOADS: Final = ((8, 800, 200), (32, 6_000, 1_000))  # users, prompt, answer
 
 Carried = tuple[int, float]  # context served where no lengths are stated; requests at once, or a second
@@ -53,19 +55,34 @@ def limited(seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
+def loaded(seed: int) -> Iterator[dict[str, Any]]:
+    """Yield questions with users or arrivals that are asked for, and no limits."""
+    draw = random.Random(seed)
+    for index in range(LOADED):
+        users = {"concurrent_requests": round(2 ** draw.uniform(0, 9))}
+        rate = {"request_rate_per_s": round(2 ** draw.uniform(-4, 3), 3)}
+        yield {
+            "model": draw.choice(TIMED),
+            "gpu": draw.choice(TIMED_GPUS),
+            "input_tokens": round(2 ** draw.uniform(7, 13)),
+            "output_tokens": round(2 ** draw.uniform(4, 10)),
+            **(rate if index % 3 == 0 else users),
+        }
+
+
 def growing(asked: dict[str, Any], sources: Sources) -> list[Carried]:
     """Return what 1 to 16 GPUs carry of a question to `/capacity`."""
     told: list[Carried] = []
     for gpus in range(1, MOST_GPUS + 1):
         try:
             question = CapacityQuery(**asked, gpu_count=gpus).looked_up(sources)
-            most = largest(question, resolve_capacity(question))
+            resolved = resolve_capacity(question)
+            most = soonest(question, resolved, largest(question, resolved))
         except (EngineError, RefusalError):
             told.append((0, 0.0))
             continue
-        users = float(most.replicas * most.capacity.max_concurrent_requests)
-        has_lengths = question.input_tokens is not None
-        told.append((0 if has_lengths or not users else most.plan.settings.max_model_len, users))
+        load, has_lengths = carried(question, most), question.input_tokens is not None
+        told.append((0 if has_lengths or not load else most.plan.settings.max_model_len, load))
     return told
 
 

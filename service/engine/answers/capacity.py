@@ -17,6 +17,7 @@ from service.engine.fleet.given_gpus import at_context, largest, resolve_capacit
 from service.engine.fleet.lengths import has_lengths
 from service.engine.fleet.planned import planned
 from service.engine.fleet.questions import CapacityQuestion
+from service.engine.fleet.soonest import soonest
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Users
 from service.engine.time.replica import Replica
@@ -32,15 +33,17 @@ def capacity(question: CapacityQuestion) -> Capacity:
     Of the legal layouts and open settings that fit the GPUs, those that carry most are chosen: requests
     at once, or the highest rate where arrivals are asked for. The caller may fix any of them. Where no
     limit is stated, a twentieth of the requests at most is left out for a token budget that answers far
-    more of them, or begins to far sooner. Without
-    `input_tokens` and `output_tokens` the engine starts as it does by itself, and requests have the
-    longest context that any layout serves.
+    more of them, or begins to far sooner; and where a load is asked for, the layout is taken that ends its
+    requests soonest of those that carry no less than one GPU less would. Without `input_tokens` and
+    `output_tokens` the engine starts as it does by itself, and requests have the longest context that any
+    layout serves.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
     resolved = resolve_capacity(question)
-    deployment = largest(question, resolved).with_times(question.timers)
+    most = largest(question, resolved)
+    deployment = soonest(question, resolved, most).with_times(question.timers)
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
     shared = described(question, deployment, told)
@@ -51,7 +54,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
             *_few(question),
             *_whole_contexts(question, deployment),
             *_waits(question, told, replicas),
-            *sooner(question, resolved, deployment),
+            *sooner(question, resolved, deployment, most),
         ),
     }
     return Capacity(

@@ -12,46 +12,61 @@ from typing import Final
 from service.engine.answers.plainer import is_usual, stated
 from service.engine.arithmetic import three_digits
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.given_gpus import as_started
+from service.engine.fleet.given_gpus import as_started, carried
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved
-from service.engine.time.demand import Users
+from service.engine.fleet.soonest import SOONER, at_load, ends_s, held
+from service.engine.time.demand import Arrivals, Users, kind_of
 from service.engine.time.samples import ScheduleResult
 
 ENOUGH: Final = 0.5  # of the most requests, where nobody says how many are asked for
-KEPT_UP: Final = 0.05  # of the answers a second, by which a queue may seem to grow
-SOONER: Final = 0.9  # of the time to the last token
 
 
-def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment) -> tuple[str, ...]:
+def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment, most: Deployment) -> tuple[str, ...]:
     """Return what ends requests sooner on the same GPUs, within the limits that are stated.
 
-    It carries the load that is asked for, where what was chosen does; else it holds half as many requests.
+    It carries the load that is asked for, where what was chosen does; else it holds half as many requests. What holds
+    more than was chosen is told too.
     """
-    seen = _at_load(chosen, question) or _filled(chosen, question)
+    seen = at_load(chosen, question) or _filled(chosen, question)
     if seen is None:
         return ()
-    ended = _ends_s(seen)
-    others = ((_ends_s(other), deployment, other) for deployment, other in _enough(question, resolved, chosen))
-    ends_s, other, instead = min(others, key=lambda each: each[0], default=(ended, chosen, seen))
-    if ends_s > SOONER * ended:
-        return ()
+    ended = ends_s(seen)
+    more = tuple(_roomier(question, chosen, ended, most))
+    others = ((ends_s(other), deployment, other) for deployment, other in _enough(question, resolved, chosen))
+    ends, other, instead = min(others, key=lambda each: each[0], default=(ended, chosen, seen))
+    if ends > SOONER * ended:
+        return more
     rate, rate_instead = chosen.replicas * seen.requests_per_s, other.replicas * instead.requests_per_s
-    which = "and those asked for" if _at_load(chosen, question) else "and"
+    which = "and those asked for" if at_load(chosen, question) else "and"
+    here = f"{held(chosen)} requests run at once on" if more else f"most requests run at once, {held(chosen)}, on"
     told = (
-        f"most requests run at once, {_held(chosen)}, on {_named(chosen)}; on {_named(other)} with the engine's own "
-        f"settings {_held(other)} do, {which} end within {three_digits(ends_s)} s at the 95th percentile instead of "
+        f"{here} {_named(chosen)}; on {_named(other)} with the engine's own "
+        f"settings {held(other)} do, {which} end within {three_digits(ends)} s at the 95th percentile instead of "
         f"{three_digits(ended)} s, {three_digits(rate_instead)} of them per s instead of {three_digits(rate)}"
     )
-    return (told,)
+    return (*more, told)
+
+
+def _roomier(question: CapacityQuestion, chosen: Deployment, ended_s: float, most: Deployment) -> Iterator[str]:
+    """Yield what carries more than was chosen, and ends the load asked for later."""
+    seen, (more, less) = at_load(most, question), (carried(question, each) for each in (most, chosen))
+    if seen is not None and more > less:
+        is_rate = kind_of(question.load) is Arrivals
+        amounts = [three_digits(each) if is_rate else f"{each:.0f}" for each in (more, less)]
+        what = "requests are answered per s" if is_rate else "requests run at once"
+        yield (
+            f"most {what}, {amounts[0]} instead of {amounts[1]}, on {_named(most)}, where those asked for end within "
+            f"{three_digits(ends_s(seen))} s at the 95th percentile instead of {three_digits(ended_s)} s"
+        )
 
 
 def _enough(
     question: CapacityQuestion, resolved: Resolved, chosen: Deployment
 ) -> Iterator[tuple[Deployment, ScheduleResult]]:
     """Yield what the engine starts by itself within a server and carries enough, with its times."""
-    is_at_load = _at_load(chosen, question) is not None
+    is_at_load = at_load(chosen, question) is not None
     for layout in legal_layouts(resolved, question.layout).usual:
         is_within = layout.gpus_per_replica <= min(question.gpu_count, question.gpu.gpus_per_node)
         is_chosen = layout == chosen.layout and chosen.resolved == resolved
@@ -60,8 +75,8 @@ def _enough(
         other = as_started(question, resolved, layout)
         if other.plan.settings.max_model_len < chosen.plan.settings.max_model_len:
             continue
-        holds_half = _held(other) >= ENOUGH * _held(chosen)
-        seen = _at_load(other, question) if is_at_load else _filled(other, question) if holds_half else None
+        holds_half = held(other) >= ENOUGH * held(chosen)
+        seen = at_load(other, question) if is_at_load else _filled(other, question) if holds_half else None
         if seen is not None:
             yield other, seen
 
@@ -71,22 +86,7 @@ def _named(deployment: Deployment) -> str:
     return f"{copies}{stated(deployment.layout)}"
 
 
-def _held(deployment: Deployment) -> int:
-    return deployment.replicas * deployment.carries(Users).max_concurrent_requests
-
-
-def _ends_s(seen: ScheduleResult) -> float:
-    return seen.end_to_end_s.percentile(95.0)
-
-
 def _filled(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
     """Return the times of as many users as one replica carries; None where it carries none, or nobody tells time."""
     replica, users = deployment.with_times(question.timers).replica, deployment.carries(Users).max_concurrent_requests
     return replica.seen(Users(users)) if replica is not None and users else None
-
-
-def _at_load(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
-    """Return the times of the load asked for; None where it is not carried, nobody asked, or nobody tells time."""
-    timed, asked = deployment.with_times(question.timers), deployment.load.concurrent_requests or 0
-    seen = timed.seen() if timed.is_asked and asked <= _held(timed) else None
-    return seen if seen is not None and seen.queue_growth_per_s <= KEPT_UP * seen.requests_per_s else None

@@ -77,7 +77,7 @@ def _plainest(
 
     as_much = carries, context, nextafter(load, 0.0)
     plainer = sorted((layout for layout in layouts if rank(layout) < rank(known.layout)), key=rank)
-    as_good = (each for layout in plainer for each in _answered(question, resolved, layout, as_much))
+    as_good = (each for layout in plainer for each in of_layout(question, resolved, layout, as_much))
     return next(as_good, known) if carries else known
 
 
@@ -93,12 +93,12 @@ def _most_answered(
     search = _search(question)
     best = _answering(question, resolved, known)
     for layout in layouts:
-        for each in _answered(question, resolved, layout, search.merit(best)):
+        for each in of_layout(question, resolved, layout, search.merit(best)):
             best = each
     return best
 
 
-def _answered(question: CapacityQuestion, resolved: Resolved, layout: Layout, least: Merit) -> Iterator[Deployment]:
+def of_layout(question: CapacityQuestion, resolved: Resolved, layout: Layout, least: Merit) -> Iterator[Deployment]:
     """Yield a layout's deployments that are truly better than what is known, and where memory decides answer as well.
 
     Where memory alone decides there is one at most.
@@ -111,6 +111,11 @@ def _answered(question: CapacityQuestion, resolved: Resolved, layout: Layout, le
         as_well = _answering(question, resolved, most)
         if search.merit(as_well) > least:
             yield as_well
+
+
+def carried(question: CapacityQuestion, deployment: Deployment) -> float:
+    """Return what all replicas carry: requests at once, or arrivals per second where a rate is asked for."""
+    return _search(question).merit(deployment)[2]
 
 
 def _is_of_memory(question: CapacityQuestion) -> bool:

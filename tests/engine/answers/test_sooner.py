@@ -43,24 +43,31 @@ def test_the_same_layout_in_larger_steps_is_told_where_small_ones_make_room(aske
     assert any(f" {larger.max_concurrent_requests} do, and end within" in each for each in most.warnings)
 
 
-def test_the_load_asked_for_is_told_to_end_sooner_on_what_holds_a_few_less(asked: Asked) -> None:
+def test_the_layout_that_holds_a_few_more_is_told_beside_the_one_that_ends_the_load_sooner(asked: Asked) -> None:
     question = capacity_of(asked("llama-3.3-70b", load=users(64, 1_500, 300)), 4)
-    own = replace(question.settings, max_num_batched_tokens=8_192, max_num_seqs=1_024)  # as vLLM has it on an H100
-    split = replace(question, layout=StatedLayout(tensor_parallel_size=4, pipeline_parallel_size=1), settings=own)
-    most, faster = capacity(question), capacity(split)
+    staged = replace(question, layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=4))
+    chosen, roomier = capacity(question), capacity(staged)
 
-    assert most.max_concurrent_requests > faster.max_concurrent_requests > 64
-    assert most.at_load is not None
-    assert faster.at_load is not None
-    assert faster.latency is not None
-    assert faster.at_load.requests_per_s > 1.5 * most.at_load.requests_per_s
-    (told,) = (each for each in most.warnings if "most requests run at once" in each)
-    assert "on tensor_parallel_size=4 with the engine's own settings" in told
-    assert f"those asked for end within {faster.latency.end_to_end_s.p95:.3g} s" in told
-    assert f"{faster.at_load.requests_per_s:.3g} of them per s" in told
+    assert chosen.layout.tensor_parallel_size == 4
+    assert roomier.max_concurrent_requests > chosen.max_concurrent_requests > 64
+    assert roomier.at_load is not None
+    assert chosen.at_load is not None
+    assert roomier.latency is not None
+    assert chosen.at_load.requests_per_s > 1.5 * roomier.at_load.requests_per_s
+    (told,) = (each for each in chosen.warnings if "most requests run at once" in each)
+    assert f"{roomier.max_concurrent_requests} instead of {chosen.max_concurrent_requests}" in told
+    assert "on pipeline_parallel_size=4" in told
+    assert f"those asked for end within {roomier.latency.end_to_end_s.p95:.3g} s" in told
 
 
-def test_a_rate_that_nothing_carries_is_not_told_to_end_sooner_anywhere(asked: Asked) -> None:
-    question = capacity_of(asked("llama-3.1-8b", load=arrivals(500.0, 1_500, 300)), 4)
+def test_the_layout_that_answers_more_is_told_beside_the_one_that_ends_a_rate_sooner(asked: Asked) -> None:
+    question = capacity_of(asked("qwen3-32b", load=arrivals(1.0, 2_000, 500)), 4)
+    staged = replace(question, layout=StatedLayout(tensor_parallel_size=1, pipeline_parallel_size=4))
+    chosen, faster = capacity(question), capacity(staged)
 
-    assert not any("those asked for" in each for each in capacity(question).warnings)
+    assert chosen.layout.tensor_parallel_size == 4
+    assert chosen.requests_per_s is not None
+    assert faster.requests_per_s is not None
+    assert faster.requests_per_s > chosen.requests_per_s
+    (told,) = (each for each in chosen.warnings if "most requests are answered per s" in each)
+    assert f"{faster.requests_per_s:.3g} instead of {chosen.requests_per_s:.3g}" in told
