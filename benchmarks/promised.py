@@ -47,7 +47,7 @@ DESIGN: Final = (
     Promise("what cannot be better is not even planned", "tests/engine/fleet/test_choice.py::test_what_cannot_be_better_is_not_even_planned"),
     Promise("nothing stated is smaller or cheaper than the answer, by exhaustive enumeration [faults]", "tests/engine/fleet/test_referee.py::test_nothing_stated_is_smaller_or_cheaper", ("decision.json:size, memory:faults", "decision.json:size, limits:faults", "decision.json:size, limits, seed 77:faults", "decision.json:recommend, memory:faults", "decision.json:recommend, limits:faults")),
     benchmark("the lowest latency is that of every stated layout [faults of 30]", "decision", "decision.json:recommend, latency:faults"),
-    benchmark("more GPUs carry no less, for every model [faults]", "decision", "decision.json:capacity, memory:faults", "decision.json:capacity, limits:faults"),
+    benchmark("more GPUs carry no less, for every model [faults]", "decision", "decision.json:capacity, memory:faults", "decision.json:capacity, limits:faults", "decision.json:capacity, load:faults"),
     benchmark("every command starts, for every model on six GPUs [faults]", "decision", "decision.json:commands:faults"),
     Promise("no answer breaks its own limit", "tests/engine/answers/test_bounds.py::test_no_answer_breaks_its_own_limit"),
     Promise("what the engine refuses to start is refused", "tests/engine/test_kv_oracle_gpus.py::test_what_the_engine_refuses_to_start_is_refused"),
