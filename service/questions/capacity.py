@@ -105,6 +105,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
             model=model,
             gpu=gpu,
             gpu_count=_one_replica(wish) if gpu_count is None else gpu_count,
+            is_count_stated=gpu_count is not None,
             load=replace(load, num_prompts=self.num_prompts, arrival=self.arrival),
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
@@ -115,6 +116,7 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
+            price_terms=self.price_terms(),
             timers=self.slowed(self.timed(sources.timers)),
             confidence=self.confidence,
         )

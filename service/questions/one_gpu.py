@@ -44,6 +44,7 @@ class OfOneGpu(
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
+            price_terms=self.price_terms(),
             timers=timers,
             confidence=self.confidence,
         )

@@ -209,6 +209,7 @@ class RecommendQuery(
             flags=self.flags(),
             offers=prices.offers,
             left_out_offers=prices.left_out,
+            price_terms=self.price_terms(),
             timers=self.slowed(self.timed(sources.timers)),
             confidence=self.confidence,
             weight_formats=tuple(self.weight_formats or ()),

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from service.engine.answers.exchange import exchange_notes
+from service.engine.answers.layout_notes import layouts_of_options
 from service.engine.answers.noted import amount, length, load_notes, note, spread, stated_or_default
+from service.engine.answers.priced import priced
 from service.engine.answers.rests import memory_measured_here, steps_measured_here, terms_source
 from service.engine.engines.measured_here import MEASURED_HERE
 from service.engine.engines.rules import EngineRules
@@ -32,10 +34,6 @@ POOLS_SOURCE = "SGLang server_args.py: how pools of separate kinds of layers sha
 STATES_SOURCE = "SGLang kv_cache_configurator.py: 1, 2 more for prefixes, 2 more with extra_buffer (since 0.5.14)"
 PLAN_SOURCE = "no such rules are known for the stated version: the cache's blocks, layouts and weights follow this one"
 FLOOR_SOURCE = "no limits are stated: somebody is taken to read along; service_class=batch drops these limits"
-SHAPE_SOURCE = (
-    "the smallest pod that fills a server without a rest and carries at least half as much per GPU as the densest, "
-    "whatever the load; /size chooses anew for each load, and may take fewer GPUs"
-)
 SHORTENED_SOURCE = "shortened to what the pool holds"
 ASKED_LENGTHS_SOURCE = (
     "the longest request of the asked lengths and a quarter more, in steps of 256 tokens: a context that the pool is "
@@ -45,7 +43,7 @@ WHOLE_CONTEXT_SOURCE = "requests of the longest context served; an eighth of it,
 
 
 def size_assumptions(question: SizeQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
-    """Return what a sizing rests on."""
+    """Return what a sizing rests on, but for its layout."""
     return (
         *_shared(deployment.resolved, deployment.plan),
         *load_notes(question.load),
@@ -63,15 +61,8 @@ def _confidence(stated: float | None, deployment: Deployment) -> tuple[Assumptio
     return () if deployment.replica is None else (note("confidence", MEDIAN, "default", MEDIAN_SOURCE),)
 
 
-def replicas_assumptions(question: SizeQuestion, pod: Deployment) -> tuple[Assumption, ...]:
-    """Return what a number of pods rests on."""
-    is_stated = question.layout.tensor_parallel_size is not None
-    shape = note("layout", pod.layout.tensor_parallel_size, "chosen", SHAPE_SOURCE)
-    return (*(() if is_stated else (shape,)), *size_assumptions(question, pod))
-
-
 def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
-    """Return what a capacity rests on."""
+    """Return what a capacity rests on, but for its GPUs and layout."""
     lengths = (
         (note("context_tokens", deployment.plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
         if question.input_tokens is None and question.output_tokens is None
@@ -88,6 +79,7 @@ def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> 
         *_limits(question.limits),
         *_time(deployment.replica),
         *(() if question.confidence is None else _confidence(question.confidence, deployment)),
+        *priced(question),
     )
 
 
@@ -100,6 +92,7 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
     """
     return (
         note("model_config", question.model.id, "catalog", question.model.source),
+        *layouts_of_options(question),
         *_rules_notes(question.rules),
         *_stated_settings(question.model, question.settings, question.rules),
         *resolved_drafts(question.model, question.settings)[1],
@@ -111,6 +104,7 @@ def recommend_assumptions(question: RecommendQuestion, limits: Limits) -> tuple[
         stated_or_default("service_class", question.service_class, "interactive", FLOOR_SOURCE),
         stated_or_default("objective", question.objective, "cost", "cheapest first unless asked otherwise"),
         *((note("gpus", len(question.gpus), "chosen", SHORTLIST_SOURCE),) if question.is_shortlist else ()),
+        *priced(question),
         *_formats_left_out(question),
     )
 

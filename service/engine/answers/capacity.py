@@ -7,6 +7,7 @@ from math import inf
 from service.engine.answers.advice import looser_limits, missing_memory, reason, unlimited_waits
 from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
+from service.engine.answers.layout_notes import given_gpus
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
 from service.engine.arithmetic import three_digits
@@ -43,7 +44,8 @@ def capacity(question: CapacityQuestion) -> Capacity:
     """
     resolved = resolve_capacity(question)
     most = largest(question, resolved)
-    deployment = soonest(question, resolved, most).with_times(question.timers)
+    chosen = soonest(question, resolved, most)
+    deployment = chosen.with_times(question.timers)
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
     shared = described(question, deployment, told)
@@ -70,7 +72,10 @@ def capacity(question: CapacityQuestion) -> Capacity:
         table=tuple(
             _row(at_context(question, resolved, tokens).with_times(question.timers)) for tokens in _contexts(plan)
         ),
-        assumptions=capacity_assumptions(question, deployment),
+        assumptions=(
+            *given_gpus(question, deployment, is_soonest=chosen is not most),
+            *capacity_assumptions(question, deployment),
+        ),
     )
 
 

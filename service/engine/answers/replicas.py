@@ -9,8 +9,10 @@ More load never takes fewer pods, and the same load always takes the same.
 """
 
 from service.engine.answers.advice import looser_limits, missing_memory
-from service.engine.answers.assumptions import replicas_assumptions
+from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.described import warnings_of
+from service.engine.answers.layout_notes import layout_of_pod
+from service.engine.answers.priced import priced
 from service.engine.answers.results import Pod, Replicas
 from service.engine.arithmetic import three_digits
 from service.engine.fleet.aims import aim_of
@@ -63,7 +65,7 @@ def replicas(question: SizeQuestion) -> Replicas:
         cost=cost,
         command=started.command if count else None,
         engine_args=started.engine_args,
-        assumptions=replicas_assumptions(question, timed),
+        assumptions=(*layout_of_pod(question, timed), *size_assumptions(question, timed), *priced(question)),
         warnings=(
             *warnings_of(
                 plan,

@@ -7,10 +7,12 @@ from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.confidence import at, confidence_of, median_only, stated_in
 from service.engine.answers.described import Described, described
 from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
+from service.engine.answers.layout_notes import sized_layout
 from service.engine.answers.levers import levers
 from service.engine.answers.load_levers import load_levers
 from service.engine.answers.plainer import plainer
 from service.engine.answers.pools import pools_of
+from service.engine.answers.priced import priced
 from service.engine.answers.results import Sizing
 from service.engine.answers.reuse import reuse_of
 from service.engine.fleet.aims import aim_of
@@ -82,7 +84,11 @@ def _size_whole(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
         one_gpu_step_more=one_step_more(question, chosen),
         levers=saving,
         reuse=reuse_of(deployment, told, by_price),
-        assumptions=size_assumptions(question, deployment),
+        assumptions=(
+            *sized_layout(question, deployment),
+            *size_assumptions(question, deployment),
+            *priced(question),
+        ),
         **_with_warnings(
             described(question, deployment, told),
             (

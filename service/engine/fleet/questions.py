@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import ModelFacts
@@ -90,6 +90,14 @@ class Budget:
 FREE: Final = Budget()
 
 
+class PriceTerm(NamedTuple):
+    """One thing that decides which offers count, or what is paid: as stated, or else as usual."""
+
+    name: str
+    value: str | float
+    is_stated: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnyQuestion:
     """What every question holds."""
@@ -102,6 +110,7 @@ class AnyQuestion:
     rules: EngineRules
     flags: frozenset[str] = frozenset()  # of the engine's version; empty where nobody knows
     offers: tuple[Offer, ...] = ()  # in question
+    price_terms: tuple[PriceTerm, ...] = ()  # by which they are
     left_out_offers: tuple[Offer, ...] = ()  # that the caller did not ask for: they tell why there is no price
     timers: StepTimers | None = None  # None: memory alone
     confidence: float | None = None  # with which limits are kept; None: times are medians
@@ -131,6 +140,7 @@ class CapacityQuestion(AnyQuestion):
 
     gpu: Gpu
     gpu_count: int
+    is_count_stated: bool = True
     input_tokens: int | None  # as in the load; both None: requests of the longest context served
     output_tokens: int | None
 

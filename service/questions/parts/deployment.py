@@ -77,19 +77,23 @@ class InLayout(OnEngine):
     """How a replica is spread over GPUs."""
 
     tensor_parallel_size: Parallel | None = Field(
-        default=None, description="GPUs that share every layer; default: as few as carry the load [count]", examples=[2]
+        default=None,
+        description="GPUs that share every layer; default: chosen, as assumptions says [count]",
+        examples=[2],
     )
     pipeline_parallel_size: Parallel | None = Field(
         default=None,
-        description="groups of GPUs that share the layers out; default: 1, more across nodes [count]",
+        description="groups of GPUs that share the layers out; default: chosen, as assumptions says [count]",
         examples=[2],
     )
     data_parallel_size: Parallel | None = Field(
-        default=None, description="copies of the attention layers in one replica; default: 1 [count]", examples=[8]
+        default=None,
+        description="copies of the attention layers in one replica; default: chosen, 1 of a dense model [count]",
+        examples=[8],
     )
     expert_parallel: bool | None = Field(
         default=None,
-        description="whole experts on each GPU, not a part of every expert; default: false",
+        description="whole experts on each GPU, not a part of every expert; default: chosen, false of a dense model",
         examples=[True],
     )
     decode_context_parallel_size: Parallel | None = Field(

@@ -12,7 +12,7 @@ from service.catalog.names.providers import likest_provider_first
 from service.catalog.names.regions import nearest_first, purchase_meant
 from service.catalog.snapshot import Snapshot
 from service.engine.derived import derived
-from service.engine.fleet.questions import Offer
+from service.engine.fleet.questions import Offer, PriceTerm
 from service.engine.formats.hashed import Hashed
 from service.engine.inputs import Tier
 from service.questions.parts.part import Part, absent, contradiction
@@ -132,6 +132,17 @@ class Priced(Part):
         if rented is catalog.offers:
             return _counted(catalog, wish, sources.today)
         return _divided(wish, catalog.offers, rented, sources.today)
+
+    def price_terms(self) -> tuple[PriceTerm, ...]:
+        """Return by what offers count, and what is paid: a price of the caller's own counts alone."""
+        if self.usd_per_gpu_hour is not None:
+            return (PriceTerm("usd_per_gpu_hour", self.usd_per_gpu_hour, is_stated=True),)
+        usual = {"tiers": USUAL_TIERS, "purchases": USUAL_PURCHASES}
+        of_offers = ((name, getattr(self, name) or usual.get(name), bool(getattr(self, name))) for name in OF_OFFERS)
+        terms = [PriceTerm(name, ", ".join(names), is_stated) for name, names, is_stated in of_offers if names]
+        if self.discount_fraction is not None:
+            terms.append(PriceTerm("discount_fraction", self.discount_fraction, is_stated=True))
+        return tuple(terms)
 
     def _wish(self, gpus: Iterable[str]) -> "_Wish":
         return _Wish(

@@ -38,7 +38,7 @@ def test_a_pod_that_is_not_stated_is_chosen_and_said_to_be(asked: Asked) -> None
     told = replicas(asked("llama-3.3-70b", load=users(2_000)))
 
     assert told.layout.gpus_per_replica == 4  # 141 GB in 16 bits: two of 80 GB each carry a handful
-    assert "layout" in {note.name for note in told.assumptions if note.origin == "chosen"}
+    assert "tensor_parallel_size" in {note.name for note in told.assumptions if note.origin == "chosen"}
 
 
 def test_a_pod_that_carries_nothing_says_why(asked: Asked) -> None:

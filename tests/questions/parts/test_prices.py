@@ -127,3 +127,23 @@ def test_every_way_to_choose_prices_works_on_size(sources: Sources) -> None:
     assert spot is not None
     assert (dearer.provider, dearer.tier, dearer.region is None) == ("aws", "secure", False)
     assert (spot.purchase, spot.tier) == ("spot", "community")
+
+
+def test_an_answer_says_by_what_offers_count(sources: Sources) -> None:
+    def noted(**asked: Any) -> dict[str, tuple[Any, str]]:
+        notes = SizeQuery(**ASKED, **asked).answer(sources).result.assumptions
+        names = ("providers", "regions", "tiers", "purchases", "discount_fraction", "usd_per_gpu_hour")
+        return {note.name: (note.value, note.origin) for note in notes if note.name in names}
+
+    usual = {"tiers": ("secure", "default"), "purchases": ("on-demand", "default")}
+    assert noted() == usual
+    assert noted(providers=["aws"], discount_fraction=0.2) == {
+        "providers": ("aws", "request"),
+        **usual,
+        "discount_fraction": (0.2, "request"),
+    }
+    assert noted(purchases=["spot", "on-demand"], tiers=["secure", "community"]) == {
+        "tiers": ("secure, community", "request"),
+        "purchases": ("spot, on-demand", "request"),
+    }
+    assert noted(usd_per_gpu_hour=2.1) == {"usd_per_gpu_hour": (2.1, "request")}
