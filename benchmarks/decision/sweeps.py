@@ -11,7 +11,7 @@ from service.engine.answers.results import Sizing
 from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
 from service.engine.fleet.given_gpus import carried, largest, resolve_capacity
-from service.engine.fleet.soonest import soonest
+from service.engine.fleet.plainest import preferred
 from service.questions.capacity import CapacityQuery
 from service.questions.refusals import RefusalError
 from service.questions.size import SizeQuery
@@ -77,7 +77,7 @@ def growing(asked: dict[str, Any], sources: Sources) -> list[Carried]:
         try:
             question = CapacityQuery(**asked, gpu_count=gpus).looked_up(sources)
             resolved = resolve_capacity(question)
-            most = soonest(question, resolved, largest(question, resolved))
+            most = preferred(question, resolved, largest(question, resolved))
         except (EngineError, RefusalError):
             told.append((0, 0.0))
             continue

@@ -149,8 +149,8 @@ CAPACITY = Question(
     description="Return the requests that fit, the engine's start-up numbers, and a table of context lengths. Where no "
     "latency is limited and no such load asked for, up to a twentieth of the requests is left out for a token budget "
     "that answers far more of them, or begins to far sooner. Where a load is asked for without limits, the layout is "
-    "chosen that ends its requests soonest of those that carry it and no less than one GPU less would; a warning names "
-    "the one that carries most.",
+    "chosen that ends its requests soonest of those that carry it and no less than one GPU less would; without lengths "
+    "the plainest that holds at most a twentieth fewer whole contexts. A warning names the one that carries most.",
     query=CapacityQuery,
     body=CapacityBody,
     answer=CapacityAnswer,

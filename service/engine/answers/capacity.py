@@ -16,9 +16,9 @@ from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures, Rates, figures
 from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity, smallest_that_holds
 from service.engine.fleet.lengths import has_lengths
+from service.engine.fleet.plainest import preferred
 from service.engine.fleet.planned import planned
 from service.engine.fleet.questions import CapacityQuestion
-from service.engine.fleet.soonest import soonest
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.demand import Arrivals, Users
 from service.engine.time.replica import Replica
@@ -36,15 +36,16 @@ def capacity(question: CapacityQuestion) -> Capacity:
     limit is stated, a twentieth of the requests at most is left out for a token budget that answers far
     more of them, or begins to far sooner; and where a load is asked for, the layout is taken that ends its
     requests soonest of those that carry no less than one GPU less would. Without `input_tokens` and
-    `output_tokens` the engine starts as it does by itself, and requests have the longest context that any
-    layout serves.
+    `output_tokens` the engine starts as it does by itself, requests have the longest context that any
+    layout serves, and of layouts that hold at most a twentieth fewer, and answer about as often, the plainest
+    is taken.
 
     Raises:
         EngineError: the question contradicts itself or names something without a rule.
     """
     resolved = resolve_capacity(question)
     most = largest(question, resolved)
-    chosen = soonest(question, resolved, most)
+    chosen = preferred(question, resolved, most)
     deployment = chosen.with_times(question.timers)
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     told = figures(deployment, deployment.carries(Users), _rates(deployment))
@@ -73,7 +74,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
             _row(at_context(question, resolved, tokens).with_times(question.timers)) for tokens in _contexts(plan)
         ),
         assumptions=(
-            *given_gpus(question, deployment, is_soonest=chosen is not most),
+            *given_gpus(question, deployment, holds_most=chosen is most),
             *capacity_assumptions(question, deployment),
         ),
     )

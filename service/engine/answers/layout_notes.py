@@ -22,6 +22,10 @@ SOONEST: Final = (
     "ends the load asked for soonest, of layouts that carry no less than one GPU less would; a warning names the one "
     "that carries most"
 )
+PLAINEST: Final = (
+    "the plainest that starts with the longest context, holds at most a twentieth fewer such requests, and answers "
+    "about as often; a warning names the layout that holds most"
+)
 MOST: Final = f"{{}}, {OF_ALL}; of equals the least money, then the plainest"
 COUNT: Final = "one replica of the stated layout; 1 GPU where none is stated"
 
@@ -36,18 +40,18 @@ def layout_of_pod(question: SizeQuestion, pod: Deployment) -> Iterator[Assumptio
     yield from _layout(question.layout, pod, POD)
 
 
-def given_gpus(question: CapacityQuestion, deployment: Deployment, *, is_soonest: bool) -> Iterator[Assumption]:
+def given_gpus(question: CapacityQuestion, deployment: Deployment, *, holds_most: bool) -> Iterator[Assumption]:
     """Yield the GPUs that are given, and the layout on them.
 
     Args:
         question: what was asked.
         deployment: what was chosen.
-        is_soonest: it ends a load sooner than what carries most. [yes or no]
+        holds_most: no layout carries more. [yes or no]
     """
     is_stated = question.is_count_stated
     yield note("gpu_count", question.gpu_count, *(("request", None) if is_stated else ("default", COUNT)))
-    if is_soonest:
-        why = SOONEST
+    if not holds_most:
+        why = SOONEST if has_lengths(question) else PLAINEST
     elif not has_lengths(question):
         why = MOST.format("the longest context, and of that the most requests at once")
     else:

@@ -50,16 +50,21 @@ def sooner(question: CapacityQuestion, resolved: Resolved, chosen: Deployment, m
 
 
 def _roomier(question: CapacityQuestion, chosen: Deployment, ended_s: float, most: Deployment) -> Iterator[str]:
-    """Yield what carries more than was chosen, and ends the load asked for later."""
-    seen, (more, less) = at_load(most, question), (carried(question, each) for each in (most, chosen))
-    if seen is not None and more > less:
-        is_rate = kind_of(question.load) is Arrivals
-        amounts = [three_digits(each) if is_rate else f"{each:.0f}" for each in (more, less)]
-        what = "requests are answered per s" if is_rate else "requests run at once"
-        yield (
-            f"most {what}, {amounts[0]} instead of {amounts[1]}, on {_named(most)}, where those asked for end within "
-            f"{three_digits(ends_s(seen))} s at the 95th percentile instead of {three_digits(ended_s)} s"
-        )
+    """Yield what carries more than was chosen, and when it ends the load asked for."""
+    more, less = (carried(question, each) for each in (most, chosen))
+    if more <= less:
+        return
+    is_rate = kind_of(question.load) is Arrivals
+    amounts = [three_digits(each) if is_rate else f"{each:.0f}" for each in (more, less)]
+    what = "requests are answered per s" if is_rate else "requests run at once"
+    told = f"most {what}, {amounts[0]} instead of {amounts[1]}, on {_named(most)}"
+    if (seen := at_load(most, question)) is None:
+        yield told
+        return
+    yield (
+        f"{told}, where those asked for end within {three_digits(ends_s(seen))} s at the 95th percentile instead of "
+        f"{three_digits(ended_s)} s"
+    )
 
 
 def _enough(

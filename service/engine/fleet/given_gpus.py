@@ -115,7 +115,12 @@ def of_layout(question: CapacityQuestion, resolved: Resolved, layout: Layout, le
 
 def carried(question: CapacityQuestion, deployment: Deployment) -> float:
     """Return what all replicas carry: requests at once, or arrivals per second where a rate is asked for."""
-    return _search(question).merit(deployment)[2]
+    return merit_of(question, deployment)[2]
+
+
+def merit_of(question: CapacityQuestion, deployment: Deployment) -> Merit:
+    """Return how good a deployment is: whether it carries anything, the context served, and what it carries."""
+    return _search(question).merit(deployment)
 
 
 def _is_of_memory(question: CapacityQuestion) -> bool:
@@ -134,11 +139,11 @@ def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment
     asked = 0 if load.concurrent_requests is load.request_rate_per_s is None else users_of(load).amount
     most = search.merit(known)[2]
     others = [
-        (_pace(question, other), other)
+        (pace(question, other), other)
         for other in search.under(resolved, known.layout, batched_tokens(resolved))
         if search.merit(other)[2] >= max((1 - FORGONE) * most, min(asked, most))
     ]
-    own = _pace(question, known)
+    own = pace(question, known)
     paces = own, *(pace for pace, _ in others)
     rate, written = (FAR * max(best) for best in zip(*paces, strict=True))
     if own[0] >= rate and own[1] >= written:
@@ -151,7 +156,7 @@ def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment
     )
 
 
-def _pace(question: CapacityQuestion, deployment: Deployment) -> tuple[float, float]:
+def pace(question: CapacityQuestion, deployment: Deployment) -> tuple[float, float]:
     """Return the rate of one replica with every slot taken, [1/s], and how many it writes at once; 0 if untimed.
 
     Those that wait for their first token are not written: by Little's law all but the rate x that wait are.

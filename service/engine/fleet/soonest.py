@@ -16,8 +16,9 @@ from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.given_gpus import as_started, carried, largest, of_layout
+from service.engine.fleet.given_gpus import as_started, largest, merit_of, of_layout
 from service.engine.fleet.lengths import has_lengths
+from service.engine.fleet.most import Merit
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved
@@ -27,6 +28,7 @@ from service.engine.time.demand import Users, demand_of
 from service.engine.time.samples import ScheduleResult
 
 SOONER: Final = 0.9  # of the time to the last token: for less, no room is given up
+NOTHING: Final[Merit] = (False, 0, 0.0)
 KEPT_UP: Final = 0.05  # of the answers a second, by which a queue may seem to grow
 
 
@@ -42,8 +44,8 @@ def soonest(question: CapacityQuestion, resolved: Resolved, most: Deployment) ->
     """
     if question.limits.are_stated or not has_lengths(question) or at_load(most, question) is None:
         return most
-    needed, roomiest, least = _needed(question, resolved, most)
-    least = max(least, demand_of(question.load).amount)
+    needed, roomiest, (_, _, of_fewer) = needed_for(question, resolved, most)
+    least = max(of_fewer, demand_of(question.load).amount)
     others = (
         other for layout in _sooner(needed, resolved, roomiest) for other in _best_of(needed, resolved, layout, least)
     )
@@ -51,6 +53,27 @@ def soonest(question: CapacityQuestion, resolved: Resolved, most: Deployment) ->
     if chosen is roomiest:
         return most
     return replace(chosen, replicas=question.gpu_count // chosen.layout.gpus_per_replica)
+
+
+def needed_for(
+    question: CapacityQuestion, resolved: Resolved, most: Deployment
+) -> tuple[CapacityQuestion, Deployment, Merit]:
+    """Return the question on the fewest GPUs that carry as much, what carries it there, and what one GPU less carries.
+
+    What is chosen there is chosen on more GPUs that carry no more.
+    """
+    whole = merit_of(question, most)
+    while True:
+        needed = replace(question, gpu_count=most.gpus)
+        fewer = replace(question, gpu_count=most.gpus - 1)
+        try:
+            other = largest(fewer, resolved)
+        except UnsupportedLayoutError:
+            return needed, most, NOTHING
+        least = merit_of(fewer, other)
+        if least < whole:
+            return needed, most, least
+        most = other
 
 
 def held(deployment: Deployment) -> int:
@@ -79,27 +102,6 @@ def _sooner(question: CapacityQuestion, resolved: Resolved, roomiest: Deployment
         seen = at_load(as_started(question, resolved, layout), question)
         if seen is None or whole is None or ends_s(seen) <= SOONER * ends_s(whole):
             yield layout
-
-
-def _needed(
-    question: CapacityQuestion, resolved: Resolved, most: Deployment
-) -> tuple[CapacityQuestion, Deployment, float]:
-    """Return the question on the fewest GPUs that carry as much, what carries it there, and what one GPU less carries.
-
-    What is chosen there is chosen on more GPUs that carry no more.
-    """
-    whole = carried(question, most)
-    while True:
-        needed = replace(question, gpu_count=most.gpus)
-        fewer = replace(question, gpu_count=most.gpus - 1)
-        try:
-            other = largest(fewer, resolved)
-        except UnsupportedLayoutError:
-            return needed, most, 0.0
-        least = carried(fewer, other)
-        if least < whole:
-            return needed, most, least
-        most = other
 
 
 def _best_of(question: CapacityQuestion, resolved: Resolved, layout: Layout, least: float) -> Iterator[Deployment]:

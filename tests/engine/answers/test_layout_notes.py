@@ -6,7 +6,7 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.capacity import capacity
-from service.engine.answers.layout_notes import COUNT, MOST, OPTION, POD, SIZED, SOONEST
+from service.engine.answers.layout_notes import COUNT, MOST, OPTION, PLAINEST, POD, SIZED, SOONEST
 from service.engine.answers.recommend import recommend
 from service.engine.answers.replicas import replicas
 from service.engine.answers.size import size
@@ -54,6 +54,8 @@ def test_given_gpus_say_how_many_and_why_they_are_laid_out_so(asked: Asked) -> N
     notes = {note.name: note for note in capacity(whole).assumptions}
     assert (notes["gpu_count"].value, notes["gpu_count"].origin, notes["gpu_count"].source) == (8, "default", COUNT)
     assert "the longest context" in (notes["tensor_parallel_size"].source or "")
+    plain = replace(whole, model=asked("llama-3.1-8b").model, gpu_count=100)
+    assert parts_of(capacity(plain).assumptions)["tensor_parallel_size"].source == PLAINEST
 
 
 def test_pods_and_options_say_whose_layout_it_is(asked: Asked, catalog: Snapshot) -> None:
