@@ -28,6 +28,9 @@ def preferred(question: CapacityQuestion, resolved: Resolved, most: Deployment) 
         resolved: its settings.
         most: the deployment that carries most.
     """
+    layouts = legal_layouts(resolved, question.layout).usual
+    if all(layout == most.layout or layout.gpus_per_replica > question.gpu_count for layout in layouts):
+        return most
     return (soonest if has_lengths(question) else plainest)(question, resolved, most)
 
 
