@@ -35,7 +35,8 @@ KEPT_UP: Final = 0.05  # of the answers a second, by which a queue may seem to g
 def soonest(question: CapacityQuestion, resolved: Resolved, most: Deployment) -> Deployment:
     """Return what ends the load asked for sooner by a tenth than what carries most; that where nothing does.
 
-    Of several the plainest within a tenth of the soonest. GPUs that carry nothing more change nothing.
+    Of several within a tenth of the soonest those of the fewest stages count, and of these what carries most. GPUs that
+    carry nothing more change nothing.
 
     Args:
         question: what was asked.
@@ -111,11 +112,14 @@ def _best_of(question: CapacityQuestion, resolved: Resolved, layout: Layout, lea
 
 
 def _soonest(question: CapacityQuestion, roomiest: Deployment, others: Iterator[Deployment]) -> Deployment:
-    """Return the plainest of what ends the load asked for sooner by a tenth, or what carries most."""
+    """Return what carries most of the plainest of what ends the load sooner by a tenth, or what carries most of all."""
     seen = ((other, at_load(other, question)) for other in (roomiest, *others))
     ended = [(ends_s(times), other) for other, times in seen if times is not None]
     first_s = min((ends for ends, _ in ended), default=0.0)
     as_soon = [other for ends, other in ended if SOONER * ends <= first_s]
-    if roomiest in as_soon:
-        return roomiest
-    return min(as_soon, key=lambda other: simplicity(other.layout), default=roomiest)
+
+    def rank(other: Deployment) -> tuple[tuple[float, ...], float, tuple[float, ...]]:
+        *split, copies, experts, gpus = simplicity(other.layout)
+        return tuple(split), -merit_of(question, other)[2], (copies, experts, gpus)
+
+    return roomiest if roomiest in as_soon else min(as_soon, key=rank, default=roomiest)
