@@ -16,11 +16,11 @@ from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
 from service.engine.fleet.variants import batched_tokens, roomiest
-from service.engine.inputs import Layout
+from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
 from service.engine.time.chance import ROUGHLY_MEASURED
-from service.engine.time.demand import Users, users_of
+from service.engine.time.demand import Users, kind_of, users_of
 
 FORGONE: Final = 0.05  # of the requests held: a wait of a minute for the first token is not worth them
 FAR: Final = 0.9  # of the rate that the best budget answers, and of the requests that it writes at once
@@ -113,6 +113,12 @@ def of_layout(question: CapacityQuestion, resolved: Resolved, layout: Layout, le
             yield as_well
 
 
+def asked_users(load: Load) -> float:
+    """Return the requests at once that a load asks for; 0 where it asks for none, or for a rate alone. [requests]."""
+    is_asked = load.concurrent_requests is not None or load.request_rate_per_s is not None
+    return users_of(load).amount if is_asked and kind_of(load) is Users else 0
+
+
 def carried(question: CapacityQuestion, deployment: Deployment) -> float:
     """Return what all replicas carry: requests at once, or arrivals per second where a rate is asked for."""
     return merit_of(question, deployment)[2]
@@ -136,7 +142,7 @@ def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment
     search, load = _search(question), question.load
     if not _is_of_memory(question) or question.timers is None or not known.is_feasible:
         return known
-    asked = 0 if load.concurrent_requests is load.request_rate_per_s is None else users_of(load).amount
+    asked = asked_users(load)
     most = search.merit(known)[2]
     others = [
         (pace(question, other), other)
@@ -144,11 +150,11 @@ def _answering(question: CapacityQuestion, resolved: Resolved, known: Deployment
         if search.merit(other)[2] >= max((1 - FORGONE) * most, min(asked, most))
     ]
     own = pace(question, known)
-    paces = own, *(pace for pace, _ in others)
+    paces = own, *(its_pace for its_pace, _ in others)
     rate, written = (FAR * max(best) for best in zip(*paces, strict=True))
     if own[0] >= rate and own[1] >= written:
         return known
-    answering = [other for pace, other in others if pace[0] >= rate and pace[1] >= written]
+    answering = [other for (answers, writes), other in others if answers >= rate and writes >= written]
     return max(
         answering,
         key=lambda other: (search.merit(other)[2], other.plan.settings.max_num_batched_tokens),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.given_gpus import FAR, FORGONE, as_started, merit_of, pace
+from service.engine.fleet.given_gpus import FAR, FORGONE, as_started, asked_users, merit_of, pace
 from service.engine.fleet.lengths import has_lengths
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import CapacityQuestion
@@ -48,8 +48,7 @@ def plainest(question: CapacityQuestion, resolved: Resolved, most: Deployment) -
         return most
     needed, roomiest, least = needed_for(question, resolved, most)
     _, context, held = merit_of(needed, roomiest)
-    asked = min(float(question.load.concurrent_requests or 0), held)
-    least = max(least, (True, context, max((1 - FORGONE) * held, asked)))
+    least = max(least, (True, context, max((1 - FORGONE) * held, min(asked_users(question.load), held))))
     enough = ANSWERED * _rate(needed, roomiest)
     layouts = legal_layouts(resolved, question.layout).usual
     for layout in sorted((each for each in layouts if each.gpus_per_replica <= needed.gpu_count), key=simplicity):

@@ -16,7 +16,7 @@ from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.given_gpus import as_started, largest, merit_of, of_layout
+from service.engine.fleet.given_gpus import as_started, asked_users, largest, merit_of, of_layout
 from service.engine.fleet.lengths import has_lengths
 from service.engine.fleet.most import Merit
 from service.engine.fleet.planned import legal_layouts
@@ -84,8 +84,8 @@ def held(deployment: Deployment) -> int:
 
 def at_load(deployment: Deployment, question: CapacityQuestion) -> ScheduleResult | None:
     """Return the times of the load asked for; None where it is not carried, nobody asked, or nobody tells time."""
-    timed, asked = deployment.with_times(question.timers), deployment.load.concurrent_requests or 0
-    seen = timed.seen() if timed.is_asked and asked <= held(timed) else None
+    timed = deployment.with_times(question.timers)
+    seen = timed.seen() if timed.is_asked and asked_users(timed.load) <= held(timed) else None
     return seen if seen is not None and seen.queue_growth_per_s <= KEPT_UP * seen.requests_per_s else None
 
 

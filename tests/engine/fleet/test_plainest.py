@@ -1,6 +1,7 @@
 """What starts with a whole context on the GPUs given. Referee: the same questions, pinned to each layout."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,17 @@ def test_a_gpu_more_never_holds_fewer_whole_contexts(asked: Asked, model: str) -
 
     assert told == sorted(told)
     assert chosen_otherwise
+
+
+@pytest.mark.parametrize("load", [{"concurrent_requests": 400}, {"request_rate_per_s": 0.4, "request_duration_s": 1e3}])
+def test_users_who_are_asked_for_are_held_by_a_number_or_a_rate_and_a_time(asked: Asked, load: dict[str, Any]) -> None:
+    question = whole(asked, "llama-3.1-8b", 100)
+    chosen, most = both(question)
+    assert carried(question, chosen) < 400 <= carried(question, most)
+
+    loaded = replace(question, load=replace(question.load, **load))
+    held, _ = both(loaded)
+    assert carried(loaded, held) >= 400
 
 
 def test_many_requests_are_not_given_up_for_a_plain_layout(asked: Asked) -> None:
