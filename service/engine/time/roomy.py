@@ -94,8 +94,9 @@ def may_carry(replica: Server, demand: Demand, limits: Limits, *, is_paced: bool
         limits: latency at a percentile.
         is_paced: a cap may keep pace, and let arrivals wait. [yes or no]
     """
-    if not _breaks(replica, demand, forgiving(limits)):
-        return True
+    broken = _broken(replica, demand, forgiving(limits))
+    if broken != "tpot":  # who waits too long without a cap waits no less under one
+        return broken is None
     return is_paced and isinstance(demand, Arrivals) and may_be_paced(replica, demand, limits)
 
 
@@ -114,16 +115,16 @@ def may_be_paced(replica: Server, share: Arrivals, limits: Limits) -> bool:
 
 
 def _may_wait_in_time(replica: Server, share: Arrivals, limits: Limits) -> bool:
-    """Return whether arrivals may keep the limit on TTFT without a cap, and with the largest that keeps pace.
+    """Return whether arrivals may keep the limit on TTFT with the largest cap that keeps pace.
 
-    Under a larger cap they wait less: where they wait too long under one that breaks pace, no other is looked for.
+    Under a larger cap they wait less, and least under none: where they wait too long under one that breaks pace, no
+    other is looked for.
     """
     if limits.ttft_s is None:  # they may wait as long as they do
         return True
     waiting = forgiving(replace(limits, tpot_s=None))
-    if _breaks(replica, share, waiting):
-        return False
-    return not any(_breaks(capped(replica, users), share, waiting) for users in _falling_to_pace(replica, limits))
+    caps = (capped(replica, users) for users in _falling_to_pace(replica, limits))
+    return all(cap.seen(share, ROUGHLY_MEASURED).violates(waiting) is None for cap in caps)
 
 
 def _may_answer_in_pace(replica: Server, share: Arrivals, limits: Limits) -> bool:

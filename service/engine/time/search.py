@@ -28,9 +28,12 @@ class _Gap:
 
 
 def falling_to_most(grid: Grid, guess: float, roughly: Breaks) -> Iterator[float]:
-    """Yield loads no less than about the largest that passes, by small samples alone: falling, that one last."""
-    gap = None
-    for each in _narrowing(grid, grid.at_least(guess), STRIDE_OF_AN_ESTIMATE, roughly):
+    """Yield loads no less than about the largest that passes, by small samples alone: falling, that one last.
+
+    The first is looked for above the guess, where most likely it fails: often nobody asks for another.
+    """
+    gap, above = None, grid.at_least(guess) + STRIDE_OF_AN_ESTIMATE
+    for each in _narrowing(grid, above, STRIDE_OF_AN_ESTIMATE, roughly):
         if gap is not None and each.fails < gap.fails:
             yield grid.amount(each.fails)
         gap = each
