@@ -55,7 +55,7 @@ KINDS: Final = (
         r"forcedaligner|[a-z]*voice|bark|orpheus|moshi[a-z]*|sesame|csm|xtts|transcribe|paraformer|sensevoice|speech|seamless|music|sonic|zonos|chatterbox|"
         r"llasa|stt|personaplex|lfm 2(?:\.5)? audio|"
         r"chirp|styletts.*|voicecraft|lyria|whisperx|seamless.*|higgs audio.*|higgsaudiov.*|dia|"
-        r"stable audio|sound ?effect|voice ?generator|s ?[12] (?:pro|mini)",
+        r"stable audio|sound ?effect|voice ?generator|(?<!intern )s ?[12] (?:pro|mini)",
         f"a model of speech or sound; {ONLY_TEXT}",
     ),
     _kind(
