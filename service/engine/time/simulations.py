@@ -18,7 +18,7 @@ MOST_RESULT_BYTES: Final = 8_000_000  # about 70 kB each
 MOST_VERDICTS: Final = 8192
 MOST_LATENCIES: Final = 8192
 MOST_SEARCHES: Final = 4096
-MOST_NUMBERS: Final = 1024
+MOST_NUMBERS: Final = 8192  # a recommendation looks at some thousand servers, and at those it lists twice
 MOST_ALONE: Final = 16384  # about 1 kB each: a search for the lowest latency asks for thousands
 
 

@@ -32,6 +32,14 @@ def test_a_cap_is_hoped_for_where_it_helps_and_not_beyond(replica: Replica) -> N
     assert not may_be_paced(replica, Arrivals(4 * most), limits)
 
 
+def test_no_cap_helps_arrivals_that_wait_too_long_without_one(replica: Replica) -> None:
+    waiting = Limits(ttft_s=0.3)
+    rate = Arrivals(4 * replica.most(Arrivals, waiting).load)
+
+    assert not may_carry(replica, rate, replace(waiting, tpot_s=10.0), is_paced=True)
+    assert not may_be_paced(replica, rate, replace(waiting, tpot_s=10.0))
+
+
 def test_a_small_sample_forgives_three_standard_errors() -> None:
     assert forgiving(Limits(ttft_s=1.0)).percentile == pytest.approx(95 - 300 * (0.95 * 0.05 / 256) ** 0.5)
 
