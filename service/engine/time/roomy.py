@@ -181,10 +181,6 @@ def capped(replica: Server, users: int) -> Server:
     return replace(replica, serving=fewer)
 
 
-def _breaks(replica: Server, demand: Demand, limits: Limits) -> bool:
-    return _broken(replica, demand, limits) is not None
-
-
 def _broken(replica: Server, demand: Demand, limits: Limits) -> Violation | None:
     """Return the latency limit that a small sample breaks; whether a queue grows is nothing that so few tell."""
     broken = replica.breaks(demand, limits, ROUGHLY_MEASURED)
