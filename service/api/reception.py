@@ -21,7 +21,10 @@ Result = TypeVar("Result")
 BATCH_PAUSE_S: Final = 0.02
 BUSY: Final = "as many questions wait as can be answered in time; ask again"
 BUSY_HEADERS: Final = {"Retry-After": "1"}
-TOO_DEAR: Final = "this question was not answered in time; ask for fewer choices, or a shorter load"
+TOO_DEAR: Final = (
+    "this question was not answered in time, and what was found so far is kept: ask again, or for fewer choices, or "
+    "for a shorter load"
+)
 
 
 class ClientLeftError(RuntimeError):
@@ -43,7 +46,6 @@ class Reception:
         """Keep who answers, and by when callers are promised an answer or a refusal."""
         self.desk = desk
         self.admission = Admission(patience_s)
-        self.patience_s = patience_s
         self.at_once = AtOnce(desk)
         self.num_computed = 0  # answers that threads were asked for
         self.num_inside = 0  # questions that were let in and are not answered yet
@@ -141,8 +143,7 @@ class Reception:
         except OverloadError as error:
             raise busy(error.retry_after_s) from error
         except TooDearError as error:
-            retry = {"Retry-After": str(round(self.patience_s))}
-            raise ProblemError(503, "too-dear", TOO_DEAR, headers=retry) from error
+            raise ProblemError(503, "too-dear", TOO_DEAR, headers=BUSY_HEADERS) from error
 
     async def _shared(self, key: Hashable, kind: Hashable, work: Callable[[], Answer[Any]]) -> Answer[Any]:
         """Return what the work returns, which is done once for all who ask at the same time."""
