@@ -4,8 +4,24 @@ import gc
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+
+@contextmanager
+def _profiled(count: Callable[[Any, str, Any], None]) -> Iterator[None]:
+    """Tell of every call; of none that others' garbage makes, which thousands of tests before may have left."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        if was_enabled:
+            gc.enable()
 
 
 def calls_of(work: Callable[[], object]) -> int:
@@ -16,11 +32,8 @@ def calls_of(work: Callable[[], object]) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    sys.setprofile(count)
-    try:
+    with _profiled(count):
         work()
-    finally:
-        sys.setprofile(None)
     return calls
 
 
@@ -33,11 +46,8 @@ def functions_of(work: Callable[[], object]) -> Counter[str]:
         if event == "call" and module.startswith("service."):
             calls[f"{module.removeprefix('service.')}:{frame.f_code.co_qualname}"] += 1
 
-    sys.setprofile(count)
-    try:
+    with _profiled(count):
         work()
-    finally:
-        sys.setprofile(None)
     return calls
 
 
