@@ -3,6 +3,7 @@
 from math import ceil, floor, log10
 from typing import Final
 
+from service.engine.answers.levers import written
 from service.engine.answers.results import Lever
 from service.engine.arithmetic import size_in_brackets, three_digits
 from service.engine.fleet.deployments import Deployment
@@ -48,12 +49,8 @@ def would_fit(chosen: Deployment, limits: Limits, saving: tuple[Lever, ...]) -> 
     if chosen.is_feasible:
         return ()
     sentences = looser_limits(chosen.replica, limits) if chosen.replica is not None else missing_memory(chosen.plan)
-    changes = (f"{_written(lever)} fits on {lever.gpus} GPU{'s' * (lever.gpus > 1)}" for lever in saving)
+    changes = (f"{written(lever.change)} fits on {lever.gpus} GPU{'s' * (lever.gpus > 1)}" for lever in saving)
     return (*sentences, *changes)
-
-
-def _written(lever: Lever) -> str:
-    return " and ".join(f"{name}={value}" for name, value in lever.change.items())
 
 
 def doubtful_limits(limits: Limits) -> tuple[str, ...]:

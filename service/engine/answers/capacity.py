@@ -8,13 +8,14 @@ from service.engine.answers.advice import looser_limits, missing_memory, reason,
 from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
 from service.engine.answers.layout_notes import given_gpus
+from service.engine.answers.levers import changes_that_fit
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
 from service.engine.arithmetic import three_digits
 from service.engine.fleet.contexts import longest_context, unasked_context
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.figures import Figures, Rates, figures
-from service.engine.fleet.given_gpus import at_context, largest, resolve_capacity, smallest_that_holds
+from service.engine.fleet.given_gpus import at_context, carries_any, fewest_that_carry, largest, resolve_capacity
 from service.engine.fleet.lengths import has_lengths
 from service.engine.fleet.plainest import preferred
 from service.engine.fleet.planned import planned
@@ -165,11 +166,12 @@ def _prefill_tokens_per_s(replica: Replica | None, plan: MemoryPlan) -> float | 
 
 def _would_fit(question: CapacityQuestion, deployment: Deployment) -> tuple[str, ...]:
     """Return what would make a request fit, or keep its limits."""
-    if deployment.replica is not None:
-        return looser_limits(deployment.replica, deployment.limits)
-    gpus = smallest_that_holds(question, resolve_capacity(question))
-    more = (f"gpu_count={gpus}",) if gpus is not None and gpus > question.gpu_count else ()
-    return (*more, *missing_memory(deployment.plan))
+    gpus, replica = fewest_that_carry(question), deployment.replica
+    return (
+        *(() if gpus is None else (f"gpu_count={gpus}",)),
+        *(missing_memory(deployment.plan) if replica is None else looser_limits(replica, deployment.limits)),
+        *changes_that_fit(question, carries_any),
+    )
 
 
 def _curve(replica: Replica | None, replicas: int) -> tuple[CurvePoint, ...]:

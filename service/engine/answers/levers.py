@@ -1,9 +1,9 @@
 """What a caller could change to need fewer GPUs or less money: single settings, and useful pairs of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
 from service.engine.answers.results import Lever
 from service.engine.errors import EngineError
@@ -13,13 +13,14 @@ from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.choice import better
 from service.engine.fleet.costs import paid_usd
 from service.engine.fleet.deployments import Deployment, resolve_size
-from service.engine.fleet.questions import SizeQuestion, StatedSettings
+from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
 NARROWER: Final[Mapping[WeightFormat, tuple[WeightFormat, ...]]] = {
     "bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",), "int8": ("int4",),
 }  # fmt: skip
+Asked = TypeVar("Asked", SizeQuestion, CapacityQuestion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Change:
         )
 
 
-def changes_to_try(question: SizeQuestion) -> tuple[Change, ...]:
+def changes_to_try(question: SizeQuestion | CapacityQuestion) -> tuple[Change, ...]:
     """Return the changes worth trying: a narrower cache, narrower weights, and both at once."""
     stated = question.settings
     cache: tuple[KvCacheDtype, ...] = () if stated.kv_cache_dtype == "fp8" else ("fp8",)
@@ -61,6 +62,32 @@ def changes_to_try(question: SizeQuestion) -> tuple[Change, ...]:
         *(Change(weight_format=weight_format) for weight_format in weights),
         *(Change(kv_cache_dtype=dtype, weight_format=other) for dtype in cache for other in weights),
     )
+
+
+def written(change: Mapping[str, Scalar]) -> str:
+    """Return a change as a caller states it."""
+    return " and ".join(f"{name}={value}" for name, value in change.items())
+
+
+def changes_that_fit(question: Asked, fits: Callable[[Asked], bool]) -> tuple[str, ...]:
+    """Return, for a question whose GPUs or pods are given, sentences that say which changes make it fit.
+
+    A pair is told only where neither of its changes alone does.
+
+    Args:
+        question: what does not fit as it was asked.
+        fits: whether a question does.
+    """
+    told: list[Change] = []
+    for change in changes_to_try(question):  # pairs come last
+        if any(part.is_part_of(change) for part in told):
+            continue
+        try:
+            if fits(replace(question, settings=change.made(question.settings))):
+                told.append(change)
+        except EngineError:
+            continue  # the engine does not run this format there
+    return tuple(f"{written(change.named)} fits" for change in told)
 
 
 def levers(question: SizeQuestion, chosen: Deployment) -> tuple[Lever, ...]:

@@ -12,6 +12,7 @@ from service.engine.answers.advice import looser_limits, missing_memory
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.described import warnings_of
 from service.engine.answers.layout_notes import layout_of_pod
+from service.engine.answers.levers import changes_that_fit
 from service.engine.answers.priced import priced
 from service.engine.answers.results import Pod, Replicas
 from service.engine.arithmetic import three_digits
@@ -19,7 +20,7 @@ from service.engine.fleet.aims import aim_of
 from service.engine.fleet.command import launch
 from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.pods import carried, pod_of
+from service.engine.fleet.pods import carried, carries_as, pod_of
 from service.engine.fleet.questions import SizeQuestion
 from service.engine.memory.plan import model_weights
 from service.engine.time.demand import Arrivals, Demand, Users, kind_of, wanted_of
@@ -95,6 +96,5 @@ def _when_full(pod: Deployment, demand: Demand, question: SizeQuestion) -> tuple
 
 def _would_fit(question: SizeQuestion, pod: Deployment) -> tuple[str, ...]:
     """Return what would make one pod carry a request."""
-    if pod.replica is None:
-        return missing_memory(pod.plan)
-    return looser_limits(pod.replica, question.limits)
+    missing = missing_memory(pod.plan) if pod.replica is None else looser_limits(pod.replica, question.limits)
+    return (*missing, *changes_that_fit(question, lambda other: carries_as(other, pod.layout)))

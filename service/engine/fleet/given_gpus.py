@@ -8,14 +8,14 @@ from typing import Final
 
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.aims import aim_of
-from service.engine.fleet.deployments import Deployment
+from service.engine.fleet.deployments import Deployment, excess
 from service.engine.fleet.lengths import has_lengths, plan_at, split_of
 from service.engine.fleet.most import Merit, Search
 from service.engine.fleet.planned import legal_layouts, planned
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.fleet.settings import Resolved, longest_request, resolve
 from service.engine.fleet.space import Space, simplicity
-from service.engine.fleet.variants import batched_tokens, roomiest
+from service.engine.fleet.variants import batched_tokens
 from service.engine.inputs import Layout, Load
 from service.engine.memory.plan import MemoryPlan
 from service.engine.time.carried import needs_time
@@ -59,10 +59,30 @@ def largest(question: CapacityQuestion, resolved: Resolved) -> Deployment:
     best = search.best((resolved, layout) for layout in usual)
     if not search.merit(best)[0] or has_lengths(question):
         best = _most_answered(question, resolved, fitting, search.better(resolved, fitting, best) or best)
+        if best.replica is not None and not search.merit(best)[0]:
+            return _too_slow_by_least(question, resolved, fitting, best)
         return _plainest(question, resolved, [layout for layout in fitting if layout in space.usual], best)
     fewest = min(each.gpus_per_replica for each in usual if search.plan_of(resolved, each).holds_one_request)
     smaller = [layout for layout in fitting if fewest <= 2 * layout.gpus_per_replica < 2 * fewest]
     return search.better(resolved, smaller, best) or best
+
+
+def _too_slow_by_least(
+    question: CapacityQuestion, resolved: Resolved, layouts: Iterable[Layout], known: Deployment
+) -> Deployment:
+    """Return the fastest for a single request alone, as far as limits are broken; of those as fast the smallest."""
+    search = _search(question, is_paced=False)
+    tried = (each for layout in layouts for each in search.under(resolved, layout, batched_tokens(resolved)))
+    return min(
+        (each for each in tried if each.plan.holds_one_request),
+        key=lambda each: (
+            excess(each, question.limits),
+            each.layout.gpus_per_replica,
+            each.resolved is not resolved,
+            simplicity(each.layout),
+        ),
+        default=known,
+    )
 
 
 def _plainest(
@@ -182,6 +202,18 @@ def carries_more(question: CapacityQuestion, than: float) -> bool:
     return any(True for _ in search.improving(resolved, layouts, (True, 0, than)))
 
 
+def carries_any(question: CapacityQuestion) -> bool:
+    """Return whether any layout and settings let the given GPUs carry a request within limits."""
+    resolved = resolve_capacity(question)
+    layouts = legal_layouts(resolved, question.layout).layouts
+    return _any_carries(question, resolved, [each for each in layouts if each.gpus_per_replica <= question.gpu_count])
+
+
+def _any_carries(question: CapacityQuestion, resolved: Resolved, layouts: Iterable[Layout]) -> bool:
+    search = _search(question)
+    return any(search.merit(each)[0] for each in search.improving(resolved, layouts, (False, 0, 0.0)))
+
+
 def as_started(question: CapacityQuestion, resolved: Resolved, layout: Layout) -> Deployment:
     """Return one layout on the given GPUs with the engine's own settings, whatever others would carry."""
     return _search(question, is_paced=False).best([(resolved, layout)])
@@ -192,12 +224,15 @@ def _usual_first(space: Space, fitting: Sequence[Layout]) -> Sequence[Layout]:
     return [layout for layout in fitting if layout in space.usual] or fitting
 
 
-def smallest_that_holds(question: CapacityQuestion, resolved: Resolved) -> int | None:
-    """Return the fewest GPUs on which one request fits, whatever time it takes; None where no layout holds it."""
-    search = _search(question)
-    for layout in legal_layouts(resolved, question.layout).usual:
-        if roomiest(resolved, search.plans_of(layout)).holds_one_request:
-            return layout.gpus_per_replica
+def fewest_that_carry(question: CapacityQuestion) -> int | None:
+    """Return the fewest GPUs that carry a request, more than those given and usually taken; None where none do."""
+    resolved = resolve_capacity(question)
+    space = legal_layouts(resolved, question.layout)
+    more = sorted({each.gpus_per_replica for each in space.usual if each.gpus_per_replica > question.gpu_count})
+    for gpus in more:
+        as_many = [layout for layout in space.layouts if layout.gpus_per_replica == gpus]
+        if _any_carries(replace(question, gpu_count=gpus), resolved, as_many):
+            return gpus
     return None
 
 

@@ -25,8 +25,8 @@ from math import floor, log2, prod
 from typing import Final, cast
 
 from service.engine.fleet.choice import deployments
-from service.engine.fleet.deployments import Deployment, highest_rate, resolve_size
-from service.engine.fleet.given_gpus import carries_more, largest, resolve_capacity
+from service.engine.fleet.deployments import Deployment, excess, highest_rate, resolve_size
+from service.engine.fleet.given_gpus import carries_any, carries_more, largest, resolve_capacity
 from service.engine.fleet.planned import legal_layouts
 from service.engine.fleet.questions import FREE, CapacityQuestion, SizeQuestion
 from service.engine.fleet.space import simplicity
@@ -67,6 +67,11 @@ def carried(pod: Deployment) -> float:
     return pod.carries(Users).max_concurrent_requests
 
 
+def carries_as(question: SizeQuestion, layout: Layout) -> bool:
+    """Return whether a pod of a layout carries any load at all."""
+    return carries_any(_capacity_of(replace(question, load=_of_any_amount(question.load)), layout))
+
+
 def _of_any_amount(load: Load) -> Load:
     """Return a load of the same kind and lengths."""
     is_rate = load.request_rate_per_s is not None
@@ -96,7 +101,7 @@ def _shape(question: SizeQuestion) -> Deployment:
     smallest = _smallest(question)
     if smallest is not None:
         return _pod(question, smallest)
-    return min(tried, key=lambda pod: (pod.plan.shortfall_bytes, -pod.layout.gpus_per_replica))
+    return min(tried, key=lambda pod: (pod.plan.shortfall_bytes, excess(pod, question.limits), simplicity(pod.layout)))
 
 
 def _dense_within_looser(question: SizeQuestion, pod: Deployment, larger: Sequence[Layout]) -> Deployment:

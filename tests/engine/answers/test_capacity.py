@@ -1,6 +1,7 @@
 """What the given GPUs carry, told at several loads and lengths."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,43 @@ def test_weights_that_do_not_fit_say_what_is_missing(asked: Asked) -> None:
     assert answer.shortfall_bytes > 141e9 - 79 * 2**30
     assert answer.would_fit[0] == "gpu_count=2"
     assert "more memory on the GPU" in answer.would_fit[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "gpu_count", "limits"),
+    [
+        ("qwen3-coder-30b-a3b", "rtx-5090", 2, Limits()),
+        ("llama-3.3-70b", "h100", 2, Limits(tpot_s=0.02)),
+        ("llama-3.1-8b", "h100", 1, Limits(ttft_s=0.02)),
+        ("deepseek-v3", "h100", 8, Limits()),
+        ("llama-3.1-405b", "h100", 4, Limits(ttft_s=1.0, tpot_s=0.03)),
+        ("gpt-oss-120b", "l40s", 1, Limits(tpot_s=0.02)),
+    ],
+)
+def test_whatever_would_fit_does(asked: Asked, model: str, gpu: str, gpu_count: int, limits: Limits) -> None:
+    """Referee: the same question with each change that was told; a limit a little tighter than the one told breaks.
+
+    Two H100 were said to need 51 ms a token for Llama 3.3 70B, in two stages; side by side they write one in 27. Sixteen
+    were named for Llama 3.1 405B, whatever time they take: they keep 1 s, and not 30 ms.
+    """
+    question = capacity_of(asked(model, gpu, load=users(1, 1_000, 200), limits=limits), gpu_count)
+    answer = capacity(question)
+    told = [sentence.split(":")[0] for sentence in answer.would_fit]
+    changes: list[dict[str, Any]] = [
+        dict(part.split("=") for part in each.removesuffix(" fits").split(" and ")) for each in told if "=" in each
+    ]
+    least = {each.split()[0]: float(each.split()[-1]) for each in told if " of at least " in each}
+
+    assert not answer.feasible
+    assert changes
+    for change in changes:
+        gpus = int(change.pop("gpu_count", gpu_count))
+        changed = replace(question, gpu_count=gpus, settings=replace(question.settings, **change))
+        assert capacity(changed).feasible
+    if least:
+        assert capacity(replace(question, limits=replace(limits, **least))).feasible
+        tighter = {name: 0.97 * limit for name, limit in least.items()}
+        assert not capacity(replace(question, limits=replace(limits, **tighter))).feasible
 
 
 def test_a_stored_token_costs_what_its_bytes_take_to_read(asked: Asked) -> None:

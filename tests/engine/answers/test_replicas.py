@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.engine.answers.replicas import replicas
+from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Headroom, Limits, StatedLayout
 from tests.engine.conftest import Asked, arrivals, users
 
@@ -49,6 +50,9 @@ def test_a_pod_that_carries_nothing_says_why(asked: Asked) -> None:
     assert (large.feasible, large.replicas, slow.feasible) == (False, 0, False)
     assert "more memory" in large.would_fit[0]
     assert slow.would_fit[0].startswith("ttft_s of at least")
+    assert large.would_fit[1:] == ("weight_format=fp8 fits", "weight_format=int4 fits")
+    in_eight_bits = asked("llama-3.3-70b", load=users(1), layout=layout, settings=StatedSettings(weight_format="fp8"))
+    assert replicas(in_eight_bits).feasible
 
 
 def test_copies_of_a_dense_model_are_a_pod_where_they_are_asked_for(asked: Asked) -> None:
