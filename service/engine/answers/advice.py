@@ -7,7 +7,7 @@ from service.engine.answers.levers import written
 from service.engine.answers.results import Lever
 from service.engine.arithmetic import size_in_brackets, three_digits
 from service.engine.fleet.deployments import Deployment
-from service.engine.fleet.pools import PoolPair
+from service.engine.fleet.pools import PoolPair, least_ttft_s
 from service.engine.fleet.results import BindingConstraint
 from service.engine.inputs import Limits
 from service.engine.memory.plan import MemoryPlan
@@ -129,8 +129,8 @@ def looser_pools(pair: PoolPair, limits: Limits, of_decoding: tuple[str, ...]) -
     alone = (
         f"a single request alone takes {read_s} s to be read and sent, and {decoded_s} s from there to its first token"
     )
-    first_s = sum(parts_s)
-    looser = f"ttft_s of at least {_rounded_up(first_s):.3g}: {alone}"
+    first_s = least_ttft_s(*parts_s)
+    looser = f"ttft_s of at least {_rounded_up(first_s):.3g}: {alone}, each within its share of the limit"
     busy = f"a looser ttft_s: {alone}, and requests of this load wait longer"
     others = (sentence for sentence in told if not sentence.startswith(("ttft_s ", "a looser limit: ")))
     return (looser if first_s > limits.ttft_s else busy, *others)

@@ -8,7 +8,7 @@ from service.engine.answers.confidence import at, confidence_of, median_only, st
 from service.engine.answers.described import Described, described
 from service.engine.answers.gpu_steps import next_smaller, notches, one_step_less, one_step_more
 from service.engine.answers.layout_notes import sized_layout
-from service.engine.answers.levers import levers
+from service.engine.answers.levers import changes_that_fit, levers
 from service.engine.answers.load_levers import load_levers
 from service.engine.answers.plainer import plainer
 from service.engine.answers.pools import pools_of
@@ -107,13 +107,14 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     """Return the decode pool's sizing, with the prefill pool's GPUs and wait added."""
     pair = pools_for(question)
     prefill, feasible = pair.prefill, pair.is_feasible
-    wants_levers = tells_levers and not feasible  # then what would fit is told of both
-    decode = _size_whole(pair.decoding, tells_levers=wants_levers)
+    decode = _size_whole(pair.decoding, tells_levers=False)
     latency = decode.latency and pair.latency(decode.latency)
     fleets = tuple(fleet_of(pool.plan, pool.replicas) for pool in (pair.decode, pair.prefill))
     cost = cheapest_of(fleets, question.offers) if feasible else None
     binds = decode.binding_constraint if prefill.is_feasible else binding_constraint(prefill, None)
     missing = 0 if prefill.is_feasible else prefill.plan.shortfall_bytes
+    wants_changes = tells_levers and not feasible
+    changed = changes_that_fit(question, lambda other: pools_for(other).is_feasible) if wants_changes else ()
     return replace(
         decode,
         feasible=feasible,
@@ -122,7 +123,7 @@ def _size_pools(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
         pools=pools_of(pair, question.flags),
         binding_constraint=binds,
         shortfall_bytes=max(decode.shortfall_bytes, missing),
-        would_fit=looser_pools(pair, question.limits, decode.would_fit),
+        would_fit=(*looser_pools(pair, question.limits, decode.would_fit), *changed),
         latency=latency if feasible else None,
         at_load=decode.at_load if feasible else None,
         command=decode.command if feasible else None,

@@ -33,7 +33,7 @@ from service.engine.time.samples import ScheduleResult
 
 FIRST_TOKEN = 1
 LOOSEST_TPOT_S = 4.0  # slower than anybody reads
-SHARES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of a limit on TTFT, for the wait after reading
+SHARES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of a limit on TTFT, for the wait after reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,10 +145,21 @@ def pools_for(question: SizeQuestion) -> PoolPair:
     return min(_within_shares(question, decode), key=lambda pair: pair.gpus if pair.is_feasible else inf)
 
 
+def least_ttft_s(read_s: float, decoded_s: float) -> float:
+    """Return the least limit on TTFT of which some share is enough for the wait after reading, and the rest for that.
+
+        least = min over shares of max(read / (1 - share), decoded / share)
+
+    >>> least_ttft_s(0.06, 0.03)
+    0.096
+    """
+    return min(max(read_s / (1 - share), decoded_s / share) for share in SHARES)
+
+
 def _within_shares(question: SizeQuestion, fewest: Deployment) -> list[PoolPair]:
     """Return pools by the share of the limit on TTFT that decoding may take, up to that which saves it no GPU more.
 
-    Where decoding keeps none of them, the pools of the last.
+    Where decoding keeps none of them, the pools of the last; none of more than the one that leaves reading too little.
     """
     pairs: list[PoolPair] = []
     for share in SHARES:
@@ -156,8 +167,8 @@ def _within_shares(question: SizeQuestion, fewest: Deployment) -> list[PoolPair]
         decode = _best(decoding)
         if decode.is_feasible or share == SHARES[-1]:
             pairs.append(_pair(question, decoding, decode, share))
-        if decode.is_feasible and decode.gpus <= fewest.gpus:
-            break
+        if decode.is_feasible and (decode.gpus <= fewest.gpus or not pairs[-1].prefill.is_feasible):
+            break  # more of the limit saves no GPU of the one pool, or leaves the other one even less
     return pairs
 
 
