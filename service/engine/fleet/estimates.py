@@ -48,13 +48,15 @@ def excess_of(question: SizeQuestion, key: Deployed, max_num_batched_tokens: flo
     timing = None if question.timers is None else question.timers.timer(key)
     if timing is None:
         return 0.0
-    steps, prompt = timing.steps, traffic_of(load).inputs.quantile(limits.percentile / 100)
+    steps = timing.steps
+    prompt = 0.0 if load.phase == "decode" else traffic_of(load).inputs.quantile(limits.percentile / 100)
     whole, rest = divmod(prompt, max_num_batched_tokens)
     chunks = ((whole, float(max_num_batched_tokens)), (1.0, rest))
     share = share_of_reader(timing, copies_of(key.model.architecture, key.layout, key.rules, running=1))
     reads_s = sum(times * steps.mixed_s(share * read, prompt / 2, 0.0, 0.0) for times, read in chunks if times and read)
-    ttft = reads_s / limits.ttft_s if limits.ttft_s else 0.0
-    tpot = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2) / limits.tpot_s if limits.tpot_s else 0.0
+    writes_s = steps.decode_s(1.0, load.input_tokens + load.output_tokens / 2)
+    ttft = (reads_s or writes_s) / limits.ttft_s if limits.ttft_s else 0.0  # who comes read waits for a token alone
+    tpot = writes_s / limits.tpot_s if limits.tpot_s else 0.0
     return max(ttft, tpot)
 
 

@@ -8,8 +8,8 @@ makes every token, the first one included:
 
 Over more GPUs a prompt's cache is sent in smaller parts, so that sending is counted as a time of each layout of the
 prefill pool, like reading.
-How much of the limit on TTFT decoding may take is tried in shares: with more of it the decode pool is smaller, and the
-prefill pool larger. Each share gives a count that never falls as load grows, and so does the least of them.
+How much of the limit on TTFT decoding may take is looked for in shares: with more of it the decode pool is smaller, and
+the prefill pool larger. Each share gives a count that never falls as load grows, and so does the least of them.
 
 Source:
     Y. Zhong et al., DistServe: disaggregating prefill and decoding (2024), sections 3 and 4.
@@ -33,7 +33,8 @@ from service.engine.time.samples import ScheduleResult
 
 FIRST_TOKEN = 1
 LOOSEST_TPOT_S = 4.0  # slower than anybody reads
-SHARES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of a limit on TTFT, for the wait after reading
+HOPELESS_TTFT_S = 1e-6  # sooner than anything is computed
+SHARES: Final = tuple(part / 64 for part in range(1, 49))  # of a limit on TTFT, for the wait after reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +142,8 @@ def pools_for(question: SizeQuestion) -> PoolPair:
     decoding = decode_question(question)
     decode = _best(decoding)
     if question.limits.ttft_s is None or not decode.is_feasible:
-        return _pair(question, decoding, decode)
-    return min(_within_shares(question, decode), key=lambda pair: pair.gpus if pair.is_feasible else inf)
+        return _paired(question, decoding, decode, _prefill(question, 0.0, decode))
+    return _within_shares(question, decode)
 
 
 def least_ttft_s(read_s: float, decoded_s: float) -> float:
@@ -150,50 +151,81 @@ def least_ttft_s(read_s: float, decoded_s: float) -> float:
 
         least = min over shares of max(read / (1 - share), decoded / share)
 
-    >>> least_ttft_s(0.06, 0.03)
-    0.096
+    >>> round(least_ttft_s(0.06, 0.03), 4)
+    0.0914
     """
     return min(max(read_s / (1 - share), decoded_s / share) for share in SHARES)
 
 
-def _within_shares(question: SizeQuestion, fewest: Deployment) -> list[PoolPair]:
-    """Return pools by the share of the limit on TTFT that decoding may take, up to that which saves it no GPU more.
+def _within_shares(question: SizeQuestion, fewest: Deployment) -> PoolPair:
+    """Return the smallest pools over all shares of the limit on TTFT; where none keep it, the fastest.
 
-    Where decoding keeps none of them, the pools of the last; none of more than the one that leaves reading too little.
+    With more of the limit the decode pool is no larger and the prefill pool no smaller: of the shares between two, none
+    takes fewer GPUs than the one pool under the larger share and the other one under the smaller. A share that is too
+    little for the one pool and leaves too little to the other ends the search.
+
+    Args:
+        question: what was asked.
+        fewest: the decode pool, were its first tokens as late as they like.
     """
-    pairs: list[PoolPair] = []
-    for share in SHARES:
-        decoding = decode_question(question, share)
-        decode = _best(decoding)
-        if decode.is_feasible or share == SHARES[-1]:
-            pairs.append(_pair(question, decoding, decode, share))
-        if decode.is_feasible and (decode.gpus <= fewest.gpus or not pairs[-1].prefill.is_feasible):
-            break  # more of the limit saves no GPU of the one pool, or leaves the other one even less
-    return pairs
+    found: list[PoolPair] = []
+    fastest = interconnect_bytes_per_s(question.gpu, fewest.gpus)
+
+    def look(first: int, last: int, reading: float, decoding: float) -> None:
+        """Look at some shares, all of which take so many GPUs at least."""
+        most = found[-1].gpus if found else inf
+        if first > last or reading + decoding >= most:
+            return
+        middle = (first + last) // 2
+        asked = decode_question(question, SHARES[middle])
+        decode, reads_more = _best(asked), reading
+        if reading + _gpus(decode) < most or not found:
+            prefill = _prefill(question, SHARES[middle], decode)
+            if _gpus(prefill) + _gpus(decode) < most:
+                found.append(_paired(question, asked, decode, prefill))
+            if interconnect_bytes_per_s(question.gpu, decode.gpus) == fastest:
+                reads_more = _gpus(prefill)
+        look(first, middle - 1, reading, _gpus(decode))
+        look(middle + 1, last, reads_more, decoding)
+
+    look(0, len(SHARES) - 1, 1, fewest.gpus)
+    return found[-1] if found else _fastest(question)
+
+
+def _fastest(question: SizeQuestion) -> PoolPair:
+    """Return pools that nobody waits for less, where none keep the limit on TTFT: what misses least is the fastest."""
+    hopeless = replace(question, limits=replace(question.limits, ttft_s=HOPELESS_TTFT_S))
+    asked = decode_question(hopeless, SHARES[0])
+    decode = _best(asked)
+    return _paired(question, asked, decode, _prefill(hopeless, SHARES[0], decode))
+
+
+def _gpus(pool: Deployment) -> float:
+    """Return the GPUs of a pool; infinite where it does not carry the load."""
+    return pool.gpus if pool.is_feasible else inf
 
 
 def _best(question: SizeQuestion) -> Deployment:
     return best_of(question, deployments(question))
 
 
-def _pair(question: SizeQuestion, decoding: SizeQuestion, decode: Deployment, share: float = 0.0) -> PoolPair:
-    """Return a decode pool with the prefill pool beside it."""
-    rate = interconnect_bytes_per_s(question.gpu, decode.gpus)
-    prefill = _prefill(question, share, rate)
+def _paired(question: SizeQuestion, decoding: SizeQuestion, decode: Deployment, prefill: Deployment) -> PoolPair:
+    """Return both pools, seen at the asked load."""
     return PoolPair(
         prefill=prefill,
         decode=decode,
         decoding=decoding,
-        interconnect_bytes_per_s=rate,
+        interconnect_bytes_per_s=interconnect_bytes_per_s(question.gpu, decode.gpus),
         read=prefill.seen(),
         decoded=decode.seen(),
     )
 
 
-def _prefill(question: SizeQuestion, share: float, bytes_per_s: float) -> Deployment:
-    """Return the prefill pool, within what decoding leaves of the limit on TTFT for reading and sending."""
+def _prefill(question: SizeQuestion, share: float, decode: Deployment) -> Deployment:
+    """Return the prefill pool, within what a decode pool leaves of the limit on TTFT for reading and sending."""
     asked = question.limits
-    load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN, sent_bytes_per_s=bytes_per_s)
+    rate = interconnect_bytes_per_s(question.gpu, decode.gpus)
+    load = replace(question.load, phase="prefill", output_tokens=FIRST_TOKEN, sent_bytes_per_s=rate)
     left_s = None if asked.ttft_s is None else (1 - share) * asked.ttft_s
     limited = replace(question, load=load, limits=Limits(ttft_s=left_s, percentile=asked.percentile))
     return best(deployments(limited), limited)

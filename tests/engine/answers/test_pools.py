@@ -48,7 +48,7 @@ def test_formats_that_both_pools_need_are_told(asked: Asked) -> None:
     """Of the decode pool alone an int4 model was told to fit on 74 GPUs, which no pool that reads it stood beside."""
     hopeless, near = (
         asked("mistral-small-24b", "h100", load=arrivals(1.0, 2_000, 400), limits=Limits(ttft_s=limit_s))
-        for limit_s in (0.03, 0.0556)
+        for limit_s in (0.03, 0.0535)
     )
     told = [size(replace(each, disaggregated=True)).would_fit for each in (hopeless, near)]
 

@@ -6,6 +6,7 @@ import pytest
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import InvalidQuestionError
+from service.engine.fleet import pools
 from service.engine.fleet.pools import SHARES, decode_question, interconnect_bytes_per_s, pools_for
 from service.engine.inputs import Limits, Load, StatedLayout
 from service.engine.time.demand import demand_of
@@ -87,6 +88,30 @@ def test_no_stated_layout_takes_fewer_gpus_than_pools_of_any(
 
     assert pair.is_feasible
     assert pair.gpus <= min(each.gpus for each in stated if each.is_feasible)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "load", "ttft_s", "gpus"),
+    [
+        ("llama-3.1-8b", "mi300x", arrivals(60.0, 500, 100), 0.1, 5),
+        ("mixtral-8x7b", "b200", arrivals(20.0, 500, 400), 0.05, 24),
+        ("gemma-3-27b", "h100", arrivals(1.0, 2_000, 100), 0.1, 20),
+    ],
+)
+def test_no_share_of_the_limit_takes_fewer_gpus(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, model: str, gpu: str, load: Load, ttft_s: float, gpus: int
+) -> None:
+    """Referee: each share alone. Of six shares, halves of each other, the best took as many GPUs as stand here."""
+    question = asked(model, gpu, load=load, limits=Limits(ttft_s=ttft_s))
+    found = pools_for(question)
+    alone: list[int] = []
+    for share in SHARES[::2]:
+        monkeypatch.setattr(pools, "SHARES", (share,))
+        pair = pools_for(question)
+        alone += [pair.gpus] if pair.is_feasible else []
+
+    assert found.gpus <= min(alone)
+    assert found.gpus < gpus
 
 
 def test_a_decode_pool_without_limits_keeps_up_with_what_comes(asked: Asked) -> None:
