@@ -48,6 +48,7 @@ def _parts() -> dict[str, Callable[[], Told]]:
         "size, memory": lambda: _sized(referee.of_memory(SEED, catalog), memory, 300),
         "size, limits": lambda: _sized(referee.of_time(SEED), timed, 100),
         "size, limits, seed 77": lambda: _sized(referee.of_time(77), timed, 60),
+        "size, settings": lambda: _sized(referee.of_settings(SEED + 6), timed, 100),
         "recommend, memory": lambda: _recommended(referee.of_memory(SEED + 1, catalog), memory, 200),
         "recommend, limits": lambda: _recommended(referee.of_time(SEED + 4), timed, 200, referee.TIMED_GPUS),
         "recommend, latency": lambda: _fastest(referee.of_time(SEED + 2), timed, 30),

@@ -89,6 +89,23 @@ def of_time(seed: int) -> Iterator[Asked]:
             yield asked | {"request_rate_per_s": round(2 ** draw.uniform(-3, 4), 3)}
 
 
+# What callers state besides: an engine, its settings, or what the load is like.
+STATED: Final[tuple[Asked, ...]] = (
+    {"engine": "sglang"}, {"engine": "tensorrt-llm", "data_parallel_size": 1}, {"engine_version": "0.9.2"},
+    {"percentile": 99}, {"percentile": 50}, {"prefix_cache_hit_fraction": 0.5}, {"kv_cache_dtype": "fp8"},
+    {"num_speculative_tokens": 3, "speculative_acceptance_fraction": 0.7}, {"weight_format": "fp8"},
+    {"headroom_fraction": 0.3, "spare_replicas": 1}, {"burstiness": 0.5}, {"length_variation_fraction": 0.5},
+    {"max_loras": 4}, {"enforce_eager": True}, {"enable_prefix_caching": False},
+)  # fmt: skip
+
+
+def of_settings(seed: int) -> Iterator[Asked]:
+    """Yield questions with limits on latency and one more thing stated; every third is of SGLang."""
+    draw = random.Random(seed)
+    for place, asked in enumerate(of_time(seed)):
+        yield asked | (STATED[0] if place % 3 == 0 else draw.choice(STATED))
+
+
 def sized(asked: Asked, sources: Sources, most_shapes: int | None = None) -> Verdict | None:
     """Return what beats the answer of `/size`; None where it has none, or nothing could."""
     try:

@@ -148,10 +148,13 @@ def serving_at_best(
 
 
 def served_with(timing: Timing, resolved: Resolved, layout: Layout, load: Load, slots: int) -> Serving:
-    """Return how a layout serves a load with so many slots, before it is planned."""
+    """Return how a layout serves a load with so many slots, before it is planned.
+
+    As many copies of the attention are followed as settings may have followed: of fewer, each reads as if all did.
+    """
     traffic, architecture = traffic_of(load), resolved.model.architecture
     of_one = scheduler_settings(resolved.settings, layout, resolved.rules, traffic)
-    copies = copies_of(architecture, layout, resolved.rules, slots // layout.data_parallel_size)
+    copies = copies_of(architecture, layout, resolved.rules, running=1)
     return Serving(
         timing=timing,
         traffic=traffic,

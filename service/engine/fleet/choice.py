@@ -8,13 +8,13 @@ planned, estimated and simulated only while a bound on what it may achieve is no
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, nextafter
 from typing import Final
 
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_for, aim_of
-from service.engine.fleet.ceilings import Ceilings
+from service.engine.fleet.ceilings import ENDLESS_SLOTS, Ceilings
 from service.engine.fleet.deployments import Deployment, deployment_of, keeps_limits, plan_for, resolve_size
 from service.engine.fleet.estimates import hoped_replicas, may_be_enough, quickly_alone_s, replica_for, serving_for
 from service.engine.fleet.fastest import may_be_as_fast, rising_in_time, soonest_first
@@ -146,6 +146,8 @@ class _Search:
         if self.question.is_of_memory or not hoped:
             return hoped if known < NOTHING or (hoped and self._roomy_bound(self._roomiest(layout)) < NOTHING) else ()
         serving = self.ceilings.serving(layout, is_own=False) or serving_for(self.question, self._roomiest(layout))
+        if serving is not None and serving.slots == ENDLESS_SLOTS:  # only a plan tells of room
+            serving = replace(serving, slots=layout.data_parallel_size * self._roomiest(layout).requests_in_cache)
         return budgets_in_time(self.question, serving, most, hoped)
 
     def _others_bounds(self, known: Merit, *, is_told: bool) -> Iterator[tuple[Merit, int, Layout]]:

@@ -97,6 +97,24 @@ def test_fewest_tokens_a_step_are_not_the_roomiest_where_each_request_takes_one(
     assert best(deployments(question), question).gpus == 16
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "lengths", "asked", "gpus"),
+    [
+        ("mixtral-8x7b-v0.1", "h200", (3_342, 13), {"request_rate_per_s": 13.013, "ttft_s": 1, "tpot_s": 0.1}, 4),
+        ("gpt-oss-120b", "l40s", (540, 326), {"request_rate_per_s": 0.13, "ttft_s": 1, "tpot_s": 0.03}, 3),
+    ],
+)
+def test_copies_whose_room_only_a_plan_tells_are_not_ruled_out(
+    model: str, gpu: str, lengths: tuple[int, int], asked: dict[str, float], gpus: int
+) -> None:
+    # Found by `make decision` with another engine: copies of the attention on SGLang, whose caches no ceiling knows,
+    # were bounded as if every one of them read a prompt whenever one does. Six and four GPUs were told.
+    prompt, answer = lengths
+    whole = {"model": model, "gpu": gpu, "input_tokens": prompt, "output_tokens": answer, **asked, "engine": "sglang"}
+
+    assert SizeQuery(**whole, levers="none").answer(sources_of(CATALOG, shared_timers())).result.gpus == gpus
+
+
 @pytest.mark.parametrize("objective", ["cost", "gpus"])
 def test_nor_than_the_first_option_of_a_list(objective: str) -> None:
     sources = sources_of(CATALOG, None)
