@@ -103,7 +103,9 @@ def of_settings(seed: int) -> Iterator[Asked]:
     """Yield questions with limits on latency and one more thing stated; every third is of SGLang."""
     draw = random.Random(seed)
     for place, asked in enumerate(of_time(seed)):
-        yield asked | (STATED[0] if place % 3 == 0 else draw.choice(STATED))
+        stated = STATED[0] if place % 3 == 0 else draw.choice(STATED)
+        if "burstiness" not in stated or "request_rate_per_s" in asked:  # users wait for their answers
+            yield asked | stated
 
 
 def sized(asked: Asked, sources: Sources, most_shapes: int | None = None) -> Verdict | None:
