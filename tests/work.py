@@ -13,7 +13,6 @@ from typing import Any
 def _profiled(count: Callable[[Any, str, Any], None]) -> Iterator[None]:
     """Tell of every call; of none that others' garbage makes, which thousands of tests before may have left."""
     was_enabled = gc.isenabled()
-    gc.collect()
     gc.disable()
     sys.setprofile(count)
     try:
