@@ -73,7 +73,7 @@ def described(question: SizeQuestion | CapacityQuestion, deployment: Deployment,
     """
     plan, replica, replicas = deployment.plan, deployment.replica, deployment.replicas
     feasible = replicas * told.of_one.max_concurrent_requests > 0
-    is_timed = question.timers is not None and plan.holds_one_request
+    is_timed = question.timers is not None
     started = launch(deployment, question.flags)
     cost = _cost(question, deployment, told) if feasible else None
     return Described(
@@ -175,6 +175,7 @@ def warnings_of(
         gpus: of all replicas. [count]
         is_timed: somebody was asked for times.
     """
+    is_timed = is_timed and plan.holds_one_request  # what does not start takes no time
     return (*_time_warnings(replica, is_timed=is_timed), *_extra_warnings(plan, stated, layout, gpus))
 
 

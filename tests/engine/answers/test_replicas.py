@@ -49,6 +49,7 @@ def test_a_pod_that_carries_nothing_says_why(asked: Asked) -> None:
 
     assert (large.feasible, large.replicas, slow.feasible) == (False, 0, False)
     assert "more memory" in large.would_fit[0]
+    assert large.warnings == ()  # it was said that nobody times an H100
     assert slow.would_fit[0].startswith("ttft_s of at least")
     assert large.would_fit[1:] == ("weight_format=fp8 fits", "weight_format=int4 fits")
     in_eight_bits = asked("llama-3.3-70b", load=users(1), layout=layout, settings=StatedSettings(weight_format="fp8"))
