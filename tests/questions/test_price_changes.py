@@ -11,8 +11,8 @@ from service.performance.timers import KernelTimers
 from service.questions.answers import Answer
 from service.questions.registry import QUESTIONS
 from service.questions.sources import PastedModels, Sources
-from tests.conftest import shared_timers
-from tests.work import calls_of, functions_of
+from tests.conftest import shared_catalog, shared_timers
+from tests.work import functions_of
 
 # A plan, weights, a simulation, a table of step times: what a first answer takes its time for.
 DEAR = (
@@ -58,6 +58,12 @@ class Service:
 
 
 @pytest.fixture(scope="module")
+def catalog() -> Snapshot:
+    """A catalog that nobody has asked: what other tests had kept of its models is none of this one's."""
+    return build_snapshot(shared_catalog().entries)
+
+
+@pytest.fixture(scope="module")
 def timers() -> KernelTimers:
     return shared_timers()
 
@@ -66,15 +72,15 @@ def timers() -> KernelTimers:
 def test_after_a_price_change_nothing_dear_is_done_again(name: str, catalog: Snapshot, timers: KernelTimers) -> None:
     service = Service(catalog, timers)
     first = service.answer(ASKED[name])
-    warm = calls_of(lambda: service.answer(ASKED[name]))
+    warm = functions_of(lambda: service.answer(ASKED[name]))
 
     service.change_prices(lambda: 1.5)
     done = functions_of(lambda: service.answer(ASKED[name]))
     service.change_prices(lambda: 1.5)
-    calls = calls_of(lambda: service.answer(ASKED[name]))
+    again = functions_of(lambda: service.answer(ASKED[name]))
 
-    assert {function: done[function] for function in DEAR if done[function]} == {}
-    assert calls <= 2 * warm
+    assert {each: (done[each], again[each]) for each in DEAR if done[each] or again[each]} == {}
+    assert again.total() <= 2 * warm.total(), (again - warm).most_common(20)
     assert first.result.feasible
 
 
