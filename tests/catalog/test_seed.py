@@ -1,5 +1,8 @@
 """The seed files: complete, sourced, and loaded idempotently."""
 
+import re
+from collections.abc import Iterator
+
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
@@ -388,6 +391,25 @@ def test_a_checkpoint_has_one_entry() -> None:
 def test_configs_state_their_sizes() -> None:
     for model in seed_entries()[0]:
         assert text_reader(model.config).positive("vocab_size") > 0
+
+
+def test_a_number_of_a_config_is_no_text() -> None:
+    """YAML 1.1 reads `1e-06` as a word; whoever hands the config to an engine is refused."""
+    texts = [text for model in seed_entries()[0] for text in _texts(model.config)]
+    texts += [text for model in seed_entries()[0] for entry in model.checkpoints for text in _texts(entry.config or {})]
+
+    assert "silu" in texts
+    assert [text for text in texts if re.fullmatch(r"\d+(\.\d*)?e[-+]?\d+", text)] == []
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            yield from (text for each in value.values() for text in _texts(each))
+        case list():
+            yield from (text for each in value for text in _texts(each))
 
 
 def test_offers_say_on_whose_servers_they_run_and_for_how_long_they_bind() -> None:
