@@ -124,7 +124,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("quark", ""): _lines(("0.8", ADA)),
     ("quark", "fp8-block"): _lines(("0.33", ADA)),
     ("quark", "int8-channel"): _lines(("0.8", TURING)),
-    ("quark", "int8-both"): _lines(("0.8", TURING)),
+    ("quark", "int8-both"): (Loading(since="0.8", lowest=TURING, below=BLACKWELL),),
     ("quark", "int4-group"): _lines(("0.33", VOLTA)),
     ("quark", "mxfp4"): _lines(("0.9", VOLTA)),
     ("quark", "nvfp4"): _lines(("0.33", TURING)),

@@ -7,6 +7,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.kernel import AskedCache
 from service.engine.errors import UnsupportedLayoutError
+from service.engine.fleet.staged import check_stages
 from service.engine.fleet.wide import check_exchange
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
@@ -43,7 +44,7 @@ def check_layout(
         device: the GPU's generation and the engine's version.
 
     Sources:
-        vLLM 0.33 ModelConfig.verify_with_parallel_config (heads, pipeline stages),
+        vLLM 0.33 ModelConfig.verify_with_parallel_config (heads),
         distributed.utils.divide (matrices, heads of towers, tables of words), validate_fp8_block_shape,
         validate_fp8_block_shape_moe and refine_fp8_moe_block_shape (quantization blocks), FusedMoEConfig.__post_init__
         ("assert self.intermediate_size % tp_size == 0", of the ranks of all copies; 0.10.2 the same).
@@ -68,9 +69,7 @@ def check_layout(
     for divisor in divisions.filled:
         ranks = tp * layout.data_parallel_size if divisor.is_dealt_out else joined
         _check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device)
-    if layout.pipeline_parallel_size > 1 and not _has_stages(architecture, device):
-        raise _unlike("pipeline_parallel_size", f"{device.engine} has no pipeline stages for {architecture.name}", "1")
-    _check_stages(architecture, layout)
+    check_stages(architecture, layout, device)
     _check_version(layout, device)
     _check_experts(architecture, divisions, layout, device)
     unpacks = device.unpacks_dealt_mxfp4 and quantization.method == "mxfp4"
@@ -88,11 +87,6 @@ def _joined_ranks(architecture: Architecture, layout: Layout, device: Device) ->
     """Return the ranks over which all but attention is split: where copies of it share experts, maybe of all copies."""
     joins = device.plan.joins_copies and architecture.has_experts and layout.all2all_backend is None
     return layout.tensor_parallel_size * (layout.data_parallel_size if joins else 1)
-
-
-def _has_stages(architecture: Architecture, device: Device) -> bool:
-    """Return whether the engine's class for a model can be split by layers."""
-    return architecture.has_stages if device.is_vllm else device.name not in architecture.unstaged_by
 
 
 def _check_vocabulary(architecture: Architecture, tp: int, device: Device) -> None:
@@ -148,16 +142,6 @@ def _check_blocks(
         field=field,
         accepted=REFUSED + (", or expert_parallel=true" if divisor.is_dealt_out else ""),
     )
-
-
-def _check_stages(architecture: Architecture, layout: Layout) -> None:
-    """Raise UnsupportedLayoutError if there are more stages than layers."""
-    if layout.pipeline_parallel_size > len(architecture.layers):
-        raise UnsupportedLayoutError(
-            f"pipeline_parallel_size {layout.pipeline_parallel_size} exceeds the {len(architecture.layers)} layers",
-            field="pipeline_parallel_size",
-            accepted=f"1 to {len(architecture.layers)}",
-        )
 
 
 def _check_version(layout: Layout, device: Device) -> None:
