@@ -1,23 +1,18 @@
 """Which parallel layouts the serving engine would start, by the divisions it insists on."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.kernel import AskedCache
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.fleet.staged import check_stages
+from service.engine.fleet.whole_blocks import blocked_columns, blocked_outputs, check_blocks
 from service.engine.fleet.wide import check_exchange
 from service.engine.formats.quantization import Quantization
-from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor, padded_vocabulary
 from service.engine.memory.kernels import runs_over_ranks
-
-# Quantization schemes whose kernels work on whole blocks of columns.
-BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
-REFUSED: Final = "a smaller tensor_parallel_size"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +25,7 @@ class Divisions:
     num_experts: int  # 0 without experts
     dealt: tuple[tuple[str, int], ...]  # of experts, cut over the ranks of all copies of the attention
     filled: tuple[Divisor, ...]  # of which a rank holds whole quantization blocks
+    outputs: tuple[Divisor, ...]  # of the attention, of which a rank of one copy does
 
 
 def check_layout(
@@ -68,7 +64,9 @@ def check_layout(
     _check_columns(divisions.columns, joined, tp)
     for divisor in divisions.filled:
         ranks = tp * layout.data_parallel_size if divisor.is_dealt_out else joined
-        _check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device)
+        check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device)
+    for divisor in divisions.outputs:
+        check_blocks(divisor, architecture.hidden_size, quantization, layout, tp, device)
     check_stages(architecture, layout, device)
     _check_version(layout, device)
     _check_experts(architecture, divisions, layout, device)
@@ -114,34 +112,6 @@ def _check_columns(sizes: tuple[tuple[str, int], ...], ranks: int, tp: int) -> N
         if size % ranks:
             field = "tensor_parallel_size" if size % tp else "data_parallel_size"
             raise _refusal(f"{ranks} ranks do not divide the model's {size} {name}", size, field)
-
-
-def _check_blocks(
-    divisor: Divisor, hidden_size: int, quantization: Quantization, layout: Layout, ranks: int, device: Device
-) -> None:
-    """Raise UnsupportedLayoutError if a rank's part does not fill its quantization blocks, and no kernel minds less.
-
-    Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29. They are cut over all
-    ranks, those of other copies of the attention included.
-    """
-    copies, block = ranks // layout.tensor_parallel_size, quantization.block
-    columns = divisor.size // ranks
-    if ranks == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
-        return
-    if divisor.is_dealt_out and quantization.scheme == "nvfp4":
-        return
-    is_refined = quantization.scheme == "fp8-block" and not quantization.is_compressed_tensors
-    is_refined = is_refined and divisor.is_dealt_out and device.plan.refines_expert_scales
-    if is_refined and refined_block(block, columns, divisor.width or hidden_size) is not None:
-        return
-    rule = f"multiples of {FINEST_SCALE_BLOCK}" if is_refined else f"whole quantization blocks of {block}"
-    field, size = ("data_parallel_size", copies) if copies > 1 else ("tensor_parallel_size", ranks)
-    raise UnsupportedLayoutError(
-        f"{field} {size} leaves {columns} of the {divisor.size} {divisor.name} on a rank, and "
-        f"{device.engine} wants {rule}",
-        field=field,
-        accepted=REFUSED + (", or expert_parallel=true" if divisor.is_dealt_out else ""),
-    )
 
 
 def _check_version(layout: Layout, device: Device) -> None:
@@ -259,25 +229,6 @@ def _divisions(architecture: Architecture, quantization: Quantization) -> Divisi
         repeated=tuple(sorted((divisor.name, divisor.size) for divisor in heads if divisor.rule == "repeated")),
         num_experts=max((routing.num_experts for routing in routings if routing is not None), default=0),
         dealt=tuple(sorted({(divisor.name, divisor.size) for divisor in columns if divisor.is_dealt_out})),
-        filled=_filled(architecture, quantization),
+        filled=blocked_columns(architecture, quantization),
+        outputs=blocked_outputs(architecture, quantization),
     )
-
-
-def _filled(architecture: Architecture, quantization: Quantization) -> tuple[Divisor, ...]:
-    """Return the sizes of which a rank holds whole blocks, for schemes with two-dimensional blocks or groups."""
-    if quantization.scheme not in BLOCKED_SCHEMES or not quantization.block:
-        return ()
-    filled = {
-        divisor
-        for layer in architecture.layers
-        for part in layer.parts
-        for divisor in part.divisors
-        if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer.index, divisor.module))
-    }
-    return tuple(sorted(filled, key=lambda each: (each.name, each.size)))
-
-
-def _keeps(quantization: Quantization, layer: int, module: str) -> bool:
-    """Return whether one layer's matrix is not quantized."""
-    name = f"model.layers.{layer}.{module}"
-    return quantization.of(name).keeps(name)
