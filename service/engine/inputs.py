@@ -12,6 +12,7 @@ EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
 # Where layers stand that pipeline stages do not share evenly: middle stages, the last ones, or all on the last.
 StageRule = Literal["middle", "last", "rest_last"]
+PagePacking = Literal["packed", "by_size", "columns"]
 # What goes by the number of requests beside a compressed past in SGLang: nothing, states of 128 tokens, or windows too.
 CompressedPools = Literal["by_tokens", "by_request", "capped"]
 StateDtype = Literal["auto", "float32", "float16", "bfloat16"]

@@ -97,7 +97,7 @@ def _flashinfer(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel |
 
 def _mixed(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
     """Return Triton for images and a faster kernel for text, where heads are wide."""
-    if not asked.images_both_ways or need.key_dim not in IMAGE_HEADS:
+    if not asked.images_both_ways or need.key_dim not in IMAGE_HEADS or not device.plan.mixes_kernels:
         return None
     if device.generation == 10:
         return Kernel(name="TRITON_FLASHINFER", blocks=(64,))

@@ -18,7 +18,7 @@ from packaging.version import Version
 
 from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.versions import Complete, Row, VersionTableError, in_order
-from service.engine.inputs import CompressedPools, StageRule
+from service.engine.inputs import CompressedPools, PagePacking, StageRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,7 @@ class PlanRules:
     keeps_any_block: bool = False  # as stated, whatever kernels read
     kernels_set_blocks: bool = True  # the smallest block that all kernels accept; before, fixed ones by generation
     flashinfer_reads_fp8: bool = True  # off Hopper; before, Triton did
+    mixes_kernels: bool = True  # Triton's for images, and a faster one for text; before, Triton's for both
     keeps_latents: bool = True  # of latent attention; before, the key and value of every head
     flashinfer_runs_latents: bool = True  # on compute capability 10; before, CUTLASS did
     workstations_run_sparse: bool = True  # Blackwell of compute capability 12
@@ -48,7 +49,10 @@ class PlanRules:
     reads_images_whole: bool = True  # whose tokens attend to each other: a step must hold one
     has_batches_in_flight: bool = True  # what is freed lags behind by several batches; before, by one
     retains_for_drafts: bool = True  # windows are kept longer for several drafting modules
-    packs_pages: bool = True  # of different sizes side by side in one block (DeepSeek V4)
+    page_packing: PagePacking = "packed"  # of different sizes side by side in one block (DeepSeek V4)
+    counts_by_growing_group: bool = (
+        False  # requests at once: their bytes over those of its block, not blocks (DeepSeek V4)
+    )
     fills_blocks: bool = True  # beside rings, with as many states as fit, and aligns them (GLM 5.3 Flash)
     # Recurrent states.
     caches_states: bool = True  # prefix caching of models with states, unless stated
@@ -125,13 +129,20 @@ VLLM: Final = (
     ),
     _before("0.31", pads_plain_experts=False, whole_blocks_on=("CUDA",)),  # 0.30 `_scoped_allocator_max_split`
     # 0.29 `models/gemma4.py` and `gemma3n.py` (`QKVParallelLinear` in every layer).
-    _before("0.30", keeps_own_fp8_plain=False, rescales_yarn=True, projects_shared_caches=True),
+    _before("0.30", keeps_own_fp8_plain=False, mixes_kernels=False, rescales_yarn=True, projects_shared_caches=True),
     _before("0.29", refines_expert_scales=False, exports_states=(), checks_usable_blocks=False),
     _before("0.28", caches_states=False, retains_for_drafts=False, most_captured_on_blackwell=512),
-    _before("0.27", packs_pages=False, hybrid_latent_tokens=64),
+    _before("0.27", page_packing="by_size", counts_by_growing_group=True, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     _before("0.25", drops_expert_scales=False),
-    _before("0.24", workstations_run_sparse=False, chunks_states=True, tunes_states=False, captures_drafts=False),
+    _before(
+        "0.24",
+        page_packing="columns",
+        workstations_run_sparse=False,
+        chunks_states=True,
+        tunes_states=False,
+        captures_drafts=False,
+    ),
     _before("0.23.1", indexes_every_layer=True),  # builds on the way to 0.24 call themselves candidates of 0.23.1
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
@@ -163,7 +174,7 @@ VLLM: Final = (
 def plan_table(rows: Iterable[Row]) -> tuple[Complete[PlanRules], ...]:
     """Return the rules of all versions before each row's own, newest first.
 
-    >>> plan_table([Row(name="toy before 2", since="2", differences={"packs_pages": False})])[0].value.packs_pages
+    >>> plan_table([Row(name="toy before 2", since="2", differences={"fills_blocks": False})])[0].value.fills_blocks
     False
 
     Raises:

@@ -27,8 +27,9 @@ from service.engine.layers import (
     Sharding,
 )
 from service.engine.memory.drafts import draft_of, retained_tokens
-from service.engine.memory.groups import CacheGroup, Packing, counted, numbered, on_stage
+from service.engine.memory.groups import CacheGroup, counted, numbered, on_stage
 from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
+from service.engine.memory.packing import Packing
 from service.engine.memory.stages import pipeline_stages
 from service.engine.memory.unwindowed import kept_whole
 
@@ -138,7 +139,7 @@ def cache_shape(
         hybrid_alignment=hybrid_alignment(architecture, device),
     )
     ranks, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
-    packing = Packing(packs_pages=device.plan.packs_pages, fills_blocks=device.plan.fills_blocks)
+    packing = Packing(rule=device.plan.page_packing, fills_blocks=device.plan.fills_blocks)
     cuts = tuple(pipeline_stages(len(architecture.layers), stages, ask.stage_rule))
     return _shape_of_rank(architecture, ranks, cuts, whole, blocks, ask.draft, packing)
 

@@ -6,9 +6,8 @@ Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`get_kv_cache_groups` and what
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import lcm
 
-from service.engine.arithmetic import ceil_div, round_up
+from service.engine.arithmetic import ceil_div
 from service.engine.errors import UnsupportedModelError
 from service.engine.layers import CacheSpec
 
@@ -80,35 +79,6 @@ def counted(groups: Sequence[CacheGroup]) -> tuple[tuple[CacheGroup, int], ...]:
     return tuple((first[growth], number) for growth, number in numbers.items())
 
 
-def packed_bytes(groups: tuple[CacheGroup, ...], *, is_aligned: bool = True) -> int:
-    """Return the bytes of one block that any group may use: pages of one group stand side by side. [bytes].
-
-    Beside rings, blocks are whole multiples of what any of the kernels needs.
-
-    Source: vLLM 0.33 `v1/core/kv_cache_planning.py` (`_get_kv_cache_bytes_per_block`).
-    """
-    widest = max((group.bytes_per_block for group in groups), default=0)
-    specs = [spec for group in groups for spec in group.kinds]
-    if not is_aligned or all(spec.kind != "circular_buffer" for spec in specs):
-        return widest
-    return round_up(widest, lcm(*(spec.stride_alignment for group in groups for spec, _ in numbered(group.specs))))
-
-
-def columned_bytes(groups: tuple[CacheGroup, ...]) -> int:
-    """Return the same before 0.27, where pages of different sizes had columns of their own. [bytes].
-
-        block = most layers of one page size in any group x sum of the growing group's page sizes
-
-    Source: vLLM 0.22 `v1/core/kv_cache_utils.py` (`_get_kv_cache_config_deepseek_v4`).
-    """
-    growing = next((group for group in groups if any(spec.kind in GROWING_KINDS for spec in group.specs)), None)
-    sizes = set() if growing is None else {spec.page_size_bytes for spec, _ in numbered(growing.specs)}
-    if len(groups) == 1 or len(sizes) < 2:
-        return packed_bytes(groups)
-    layers = max(max(Counter(spec.page_size_bytes for spec in group.specs).values()) for group in groups)
-    return layers * sum(sizes)
-
-
 def cache_groups(specs: Sequence[CacheSpec], *, fills_blocks: bool = True) -> tuple[CacheGroup, ...]:
     """Return the groups of a model's layers, in the engine's order.
 
@@ -127,22 +97,6 @@ def cache_groups(specs: Sequence[CacheSpec], *, fills_blocks: bool = True) -> tu
     if any(spec.kind in PACKED_KINDS for spec in once):
         return _packed_groups(_with_padded_states(specs), fills_blocks=fills_blocks)
     return _groups_of_equal_size(_with_one_page_size(specs))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packing:
-    """How a version of the engine puts pages into blocks."""
-
-    packs_pages: bool = True
-    fills_blocks: bool = True
-
-    def groups(self, specs: Sequence[CacheSpec]) -> tuple[CacheGroup, ...]:
-        """Return the groups of a model's layers."""
-        return cache_groups(specs, fills_blocks=self.fills_blocks)
-
-    def block_bytes(self, groups: tuple[CacheGroup, ...]) -> int:
-        """Return the bytes of a block that any group may use. [bytes]."""
-        return packed_bytes(groups, is_aligned=self.fills_blocks) if self.packs_pages else columned_bytes(groups)
 
 
 def _need_the_same_slots(specs: Sequence[CacheSpec]) -> bool:

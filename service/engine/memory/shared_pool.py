@@ -12,6 +12,7 @@ from service.engine.layers import Architecture
 from service.engine.memory.cache_shape import CacheShape, shape_of
 from service.engine.memory.drafts import reserved_tokens
 from service.engine.memory.groups import CacheGroup
+from service.engine.memory.packing import blocks_by_growing
 from service.engine.memory.results import KvCache, KvCacheGroup
 
 
@@ -114,7 +115,10 @@ def shared_pool(
     in_flight = in_flight_tokens(settings, layout, device.plan)
     per_longest = shape.blocks_per_request(settings.max_model_len, in_flight)
     blocks = num_blocks(shape, available_bytes)
-    concurrency = blocks / per_longest if per_longest else 0.0
+    counted = per_longest
+    if device.plan.counts_by_growing_group:
+        counted = blocks_by_growing(shape.groups, settings.max_model_len, in_flight)
+    concurrency = blocks / counted if counted else 0.0
     checked = blocks - 1 if device.plan.checks_usable_blocks else blocks
     empty = KvCache(
         bytes_per_token=shape.bytes_per_token or shape.bytes_per_token_within_windows,

@@ -27,20 +27,20 @@ def of_version(rows: list[Row], version: str) -> PlanRules:
     return PlanRules(**values)
 
 
-@given(st.permutations([*VLLM, toy("0.19", packs_pages=True)]))
+@given(st.permutations([*VLLM, toy("0.19", page_packing="packed")]))
 def test_a_row_in_any_place_speaks_for_the_versions_before_it(rows: list[Row]) -> None:
     table = plan_table(rows)
 
     assert [each.since for each in table] == sorted({Version(row.since) for row in rows}, reverse=True)
     before = {each.name: each.value for each in table}
     assert before["toy"] == of_version(rows, "0.18.5")
-    assert before["toy"].packs_pages
-    assert not before["vLLM before 0.20.1"].packs_pages
+    assert before["toy"].page_packing == "packed"
+    assert before["vLLM before 0.20.1"].page_packing == "columns"
 
 
 @given(
     st.permutations(VLLM),
-    st.sampled_from([*RULES, "version", "packs_page", "is_toy"]),
+    st.sampled_from([*RULES, "version", "page_pack", "is_toy"]),
     st.sampled_from([True, False, 1, 64, (), "x"]),
 )
 def test_what_a_row_states_is_used_or_refused(rows: list[Row], name: str, value: object) -> None:
@@ -58,7 +58,7 @@ def test_what_a_row_states_is_used_or_refused(rows: list[Row], name: str, value:
 @pytest.mark.parametrize("since", ["0.20.1", "0.20.1.0", "v0.20.1"])
 def test_a_version_that_stands_twice_is_refused(since: str) -> None:
     with pytest.raises(VersionTableError, match=r"toy and vLLM before 0\.20\.1: both speak"):
-        plan_table([toy(since, packs_pages=True), *VLLM])
+        plan_table([toy(since, page_packing="packed"), *VLLM])
 
 
 def test_a_row_that_says_nothing_is_refused() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from service.engine.errors import UnsupportedModelError
 from service.engine.layers import CacheSpec
-from service.engine.memory.groups import Packing, cache_groups, counted, packed_bytes
+from service.engine.memory.groups import cache_groups, counted
+from service.engine.memory.packing import Packing, packed_bytes
 
 FULL = CacheSpec(kind="full_attention", block_size=16, token_bytes=4_096)
 WINDOW = replace(FULL, kind="sliding_window", window=1_024)
