@@ -1,6 +1,7 @@
 """What of a plan the engine's command line names."""
 
 import json
+from dataclasses import replace
 from typing import Final
 
 from service.engine.derived import derived
@@ -12,6 +13,7 @@ from service.engine.families.own_files import is_in_own_format
 from service.engine.fleet.checkpoints import HALF_FORMATS, own_checkpoint
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import Gpu
+from service.engine.memory.kernels import asked_of, kernels_of
 from service.engine.memory.matrices import expert_columns
 from service.engine.memory.plan import MemoryPlan
 
@@ -33,6 +35,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         own_format=own.weight_format,
         is_published=is_published,
         has_fp8_cache=plan.checkpoint.kv_cache_dtype == "fp8",
+        reads_own_fp8_plain=_reads_own_fp8_plain(plan),
         names_half_caches=plan.rules.plan.names_half_caches,
         has_experts=model.architecture.has_experts,
         needs_half=needs_half(plan.gpu),
@@ -53,6 +56,16 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
             mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
         ),
     )
+
+
+def _reads_own_fp8_plain(plan: MemoryPlan) -> bool:
+    """Return whether other kernels read the checkpoint's own fp8 than what the flag calls so: of Hopper, sparse."""
+    own = asked_of(plan.model.architecture, plan.settings, ranks=1)
+    if own.kind != "checkpoint_fp8" or not plan.device.is_vllm:
+        return False
+    asked = (own, replace(own, kind="fp8"))
+    kernels = {kernels_of(plan.model.architecture, each, plan.device) for each in asked}
+    return len(kernels) > 1
 
 
 def _fp4_kernels(plan: MemoryPlan) -> str:

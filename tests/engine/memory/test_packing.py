@@ -38,3 +38,33 @@ def test_pages_of_different_sizes_share_blocks_as_the_version_has_them(
     blocks, tokens, concurrency = PLANNED[model, version]
     assert (cache["num_gpu_blocks"], cache["tokens"]) == (blocks, tokens)
     assert cache["max_concurrency"] == pytest.approx(concurrency, rel=1e-12)
+
+
+# nvidia/DeepSeek-V3.2-NVFP4 on eight H100, whose checkpoint asks for an fp8 cache; the same planners, of 0.33 too.
+# version, cache as stated: tokens, and what the command must say to have them
+OF_SPARSE_LATENTS = {
+    ("0.33.0", "auto"): (497_216, "--kv-cache-dtype fp8_e4m3"),
+    ("0.33.0", "fp8"): (497_216, "--kv-cache-dtype fp8_e4m3"),  # with `fp8` it has 446,720
+    ("0.20.2", "auto"): (446_720, "--kv-cache-dtype fp8"),  # it finds no kernel where nothing is stated
+    ("0.20.2", "fp8"): (446_720, "--kv-cache-dtype fp8"),
+}
+
+
+@pytest.mark.parametrize(("version", "stated"), OF_SPARSE_LATENTS)
+def test_the_command_names_the_fp8_that_was_planned(client: TestClient, version: str, stated: str) -> None:
+    asked: dict[str, str | int] = {
+        "model": "nvidia/DeepSeek-V3.2-NVFP4",
+        "gpu": "h100",
+        "engine_version": version,
+        "tensor_parallel_size": 8,
+        "kv_cache_dtype": stated,
+        "kv_cache_memory_bytes": 20 * GIB,
+        "max_model_len": 8_192,
+        "max_num_batched_tokens": 8_192,
+    }
+
+    answer = client.get("/capacity", params=asked).json()
+
+    tokens, words = OF_SPARSE_LATENTS[version, stated]
+    assert answer["kv_cache"]["tokens"] == tokens
+    assert f"{words} " in f"{answer['command']} "

@@ -44,6 +44,7 @@ class Start:
     own_format: WeightFormat  # of the model's own checkpoint
     is_published: bool  # a checkpoint in that format is known
     has_fp8_cache: bool = False  # by the checkpoint's own word
+    reads_own_fp8_plain: bool = False  # by that word, where kernels pack what the flag calls fp8
     names_half_caches: bool = True  # the engine's version has words for caches of sixteen bits
     has_experts: bool = False
     needs_half: bool = False  # the GPU has no bfloat16

@@ -14,6 +14,8 @@ from service.engine.engines.flags.base import HEAD, RENDEZVOUS_PORT, Args, Comma
 from service.engine.inputs import EngineSettings, KvCacheDtype, SpeculativeMethod, WeightFormat
 
 NEW_WITH: Final = "--nnodes"  # it starts its own workers on several nodes since 0.11.1; Ray did before
+# The checkpoint's own fp8 by its full name: sparse kernels of Hopper take the short one for their packed cache.
+PLAIN_FP8: Final = "fp8_e4m3"
 
 
 class VllmCommand(CommandLine):
@@ -93,7 +95,7 @@ class VllmCommand(CommandLine):
         """Yield the cache's dtype and block where they were asked for."""
         dtype = start.asked_cache_dtype
         if dtype is not None and dtype in self.cache_dtypes:
-            yield from ("--kv-cache-dtype", self.cache_dtypes[dtype])
+            yield from ("--kv-cache-dtype", PLAIN_FP8 if start.reads_own_fp8_plain else self.cache_dtypes[dtype])
         if start.stated.block_size is not None:
             yield from ("--block-size", str(start.stated.block_size))
 
