@@ -105,6 +105,18 @@ class Settings(BaseSettings):
             raise ValueError("should be sqlite:///file or postgresql+psycopg://user:password@host:port/name") from None
         return url
 
+    @field_validator("tables_path", "key_requests_per_s", mode="before")
+    @classmethod
+    def _none_where_empty(cls, stated: object) -> object:
+        return None if stated == "" else stated
+
+    @field_validator("snapshot_path", mode="before")
+    @classmethod
+    def _named(cls, stated: object) -> object:
+        if stated == "":
+            raise ValueError("should name a file")
+        return stated
+
     @field_validator("hub_url", "prometheus_urls", "oidc_issuer", "oidc_jwks_url", "otlp_endpoint", "public_url")
     @classmethod
     def _web_addresses(cls, stated: str) -> str:

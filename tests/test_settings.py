@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.cli import main
-from service.settings import unknown_settings
+from service.settings import Settings, unknown_settings
 
 WRONG = {
     "SIZER_QUESTION_SECONDS": ("abc", "should be a number"),
@@ -17,6 +17,7 @@ WRONG = {
     "SIZER_DATABASE_URL": ("mysql://who:geheim@there/x", "should begin with sqlite:// or postgresql+psycopg://"),
     "SIZER_OIDC_ISSUER": ("id.example", "should be an address"),
     "SIZER_PUBLIC_URL": ("not a url", "should be an address"),
+    "SIZER_SNAPSHOT_PATH": ("", "should name a file"),
     "SIZER_PROMETHEUS_URLS": ("http://here:9090,ftp://geheim", "should be an address"),
 }
 
@@ -40,6 +41,15 @@ def test_every_wrong_setting_is_told_in_a_line_without_its_value() -> None:
         assert lines[name].startswith(sentence)
     assert "geheim" not in ran.stderr + ran.stdout
     assert "Traceback" not in ran.stderr
+
+
+def test_what_may_be_none_is_so_where_it_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIZER_TABLES_PATH", "")
+    monkeypatch.setenv("SIZER_KEY_REQUESTS_PER_S", "")
+
+    settings = Settings()
+
+    assert (settings.tables_path, settings.key_requests_per_s) == (None, None)
 
 
 def test_a_variable_that_is_no_setting_is_told_with_the_one_that_may_be_meant(monkeypatch: pytest.MonkeyPatch) -> None:
