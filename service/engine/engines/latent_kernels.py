@@ -38,14 +38,22 @@ WORKSTATION: Final = Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLO
 
 
 def latent_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
-    """Return the kernel of one dense latent layer."""
+    """Return the kernel of one dense latent layer; Triton's where the preferred ones do not read a stated block."""
     if not device.plan.kernels_set_blocks:
         return _with_fixed_blocks(need, device)
-    if device.generation == 10:
-        return FLASHINFER_MLA if need.nope_dim in FLASHINFER_NOPE_DIMS else CUTLASS_MLA
-    if device.generation == 9:
-        return FLASH_MLA if asked.is_fp8 else FLASH_ATTN_MLA
-    return TRITON_MLA
+    stated = asked.block_size if device.is_vllm else None
+    return next((kernel for kernel in _dense_kernels(need, asked, device) if kernel.reads(stated)), TRITON_MLA)
+
+
+def _dense_kernels(need: KernelNeed, asked: AskedCache, device: Device) -> tuple[Kernel, ...]:
+    """Return the kernels that run one dense latent layer before Triton's, the preferred one first."""
+    match device.generation:
+        case 9:
+            return (FLASH_MLA if asked.is_fp8 else FLASH_ATTN_MLA,)
+        case 10:
+            return (FLASHINFER_MLA, CUTLASS_MLA) if need.nope_dim in FLASHINFER_NOPE_DIMS else (CUTLASS_MLA,)
+        case _:
+            return ()
 
 
 def _with_fixed_blocks(need: KernelNeed, device: Device) -> Kernel:

@@ -40,6 +40,26 @@ def test_a_generation_has_its_kernel_of_dense_latents(capability: tuple[int, int
     assert latent_kernel(NEED, asked, Device(capability=capability)).name == name
 
 
+@pytest.mark.parametrize(
+    ("capability", "kind", "block_size", "name"),
+    [
+        (HOPPER, "fp8", 16, "TRITON_MLA"),
+        (HOPPER, "fp8", 32, "TRITON_MLA"),
+        (HOPPER, "fp8", 128, "FLASHMLA"),
+        (HOPPER, "model", 32, "FLASH_ATTN_MLA"),
+        (BLACKWELL, "model", 16, "TRITON_MLA"),
+        (BLACKWELL, "fp8", 32, "FLASHINFER_MLA"),
+    ],
+)
+def test_a_stated_block_passes_over_kernels_that_do_not_read_it(
+    capability: tuple[int, int], kind: CacheKind, block_size: int, name: str
+) -> None:
+    """As vLLM 0.26 and 0.33 choose for DeepSeek V3 on simulated GPUs, with `--block-size`."""
+    asked = AskedCache(kind=kind, block_size=block_size)
+
+    assert latent_kernel(NEED, asked, Device(capability=capability)).name == name
+
+
 def test_other_widths_are_cutlass_s_on_blackwell() -> None:
     assert latent_kernel(replace(NEED, nope_dim=96), AskedCache(), Device(capability=BLACKWELL)).blocks == (128,)
 
