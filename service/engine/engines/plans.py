@@ -50,9 +50,7 @@ class PlanRules:
     has_batches_in_flight: bool = True  # what is freed lags behind by several batches; before, by one
     retains_for_drafts: bool = True  # windows are kept longer for several drafting modules
     page_packing: PagePacking = "packed"  # of different sizes side by side in one block (DeepSeek V4)
-    counts_by_growing_group: bool = (
-        False  # requests at once: their bytes over those of its block, not blocks (DeepSeek V4)
-    )
+    counts_by_growing_group: bool = False  # requests at once: their bytes over those of its block (DeepSeek V4)
     fills_blocks: bool = True  # beside rings, with as many states as fit, and aligns them (GLM 5.3 Flash)
     # Recurrent states.
     caches_states: bool = True  # prefix caching of models with states, unless stated

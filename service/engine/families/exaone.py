@@ -32,8 +32,11 @@ PERIOD: Final = 4  # layers from one with the whole context to the next
 
 
 def _modules(_reader: ConfigReader, architecture: Architecture, modules: int) -> DraftHead:
-    """Return layers like the model's first."""
-    return under_mtp(architecture, architecture.layers[0], modules)
+    """Return layers like the model's first, whose cache is of the model's dtype: nobody tells them of another.
+
+    Source: vLLM 0.33 `model_executor/models/exaone_moe_mtp.py` (`ExaoneMoeDecoderLayer` without `cache_config`).
+    """
+    return replace(under_mtp(architecture, architecture.layers[0], modules), keeps_model_dtype=True)
 
 
 def _tower(outer: ConfigReader, text: ConfigReader) -> Encoder:

@@ -1,5 +1,6 @@
 """Which layouts leave a rank whole quantization blocks, as the engine's kernels want them."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from service.engine.engines.device import Device
@@ -7,7 +8,7 @@ from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, Divisor, GroupedQueryAttention
+from service.engine.layers import Architecture, Divisor
 
 # Quantization schemes whose kernels work on whole blocks of columns.
 BLOCKED_SCHEMES: Final = frozenset({"fp8-block", "int4-group", "nvfp4"})
@@ -43,34 +44,31 @@ def check_blocks(
 
 
 def blocked_columns(architecture: Architecture, quantization: Quantization) -> tuple[Divisor, ...]:
-    """Return the sizes of which a rank holds whole blocks, for schemes with two-dimensional blocks or groups."""
-    if quantization.scheme not in BLOCKED_SCHEMES or not quantization.block:
-        return ()
-    filled = {
-        divisor
-        for layer in architecture.layers
-        for part in layer.parts
-        for divisor in part.divisors
-        if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer.index, divisor.module))
-    }
-    return tuple(sorted(filled, key=lambda each: (each.name, each.size)))
+    """Return the sizes beside the attention of which a rank holds whole blocks, or groups."""
+    parts = ((layer.index, layer.mlp) for layer in architecture.layers)
+    return _blocked(((index, divisor) for index, part in parts for divisor in part.divisors), quantization)
 
 
 def blocked_outputs(architecture: Architecture, quantization: Quantization) -> tuple[Divisor, ...]:
-    """Return the columns of each kind of output projection that is quantized in blocks or groups.
+    """Return the same of the attention: the columns of each kind of output projection.
 
     Source: vLLM 0.33 `layers/quantization/auto_awq.py` (`create_weights`: "The input size is not aligned with the
     quantized weight shape. This can be caused by too large tensor parallel size.").
     """
+    parts = ((layer.index, mixer) for layer in architecture.layers for mixer in layer.mixers)
+    return _blocked(((index, divisor) for index, part in parts for divisor in part.divisors), quantization)
+
+
+def _blocked(divisors: Iterable[tuple[int, Divisor]], quantization: Quantization) -> tuple[Divisor, ...]:
+    """Return those that a checkpoint stores in blocks, of schemes with two-dimensional blocks or groups."""
     if quantization.scheme not in BLOCKED_SCHEMES or not quantization.block:
         return ()
-    columns = {
-        mixer.num_attention_heads * mixer.v_head_dim
-        for layer in architecture.layers
-        for mixer in layer.mixers
-        if isinstance(mixer, GroupedQueryAttention) and not _keeps(quantization, layer.index, "self_attn.o_proj")
+    filled = {
+        divisor
+        for layer, divisor in divisors
+        if divisor.fills_blocks and not (divisor.module and _keeps(quantization, layer, divisor.module))
     }
-    return tuple(Divisor(name="columns of the attention's output", size=size) for size in sorted(columns))
+    return tuple(sorted(filled, key=lambda each: (each.name, each.size)))
 
 
 def _keeps(quantization: Quantization, layer: int, module: str) -> bool:

@@ -167,4 +167,5 @@ class DraftHead:
     head_vocab_size: int = 0  # rows of an output head of its own in each module; 0 where it is the model's
     is_vocab_mapped: bool = False  # that vocabulary is a part of the model's, mapped by 64-bit numbers
     is_quantized: bool = True  # stored as the model's checkpoint is
+    keeps_model_dtype: bool = False  # of its cache, whatever is asked for
     unquantized: tuple[str, ...] = ()  # but for matrices of these names

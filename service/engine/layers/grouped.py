@@ -233,10 +233,12 @@ class GroupedQueryAttention(Mixer):
 
     @property
     def divisors(self) -> tuple[Divisor, ...]:
-        """Return query heads, and key-value heads, which ranks beyond them repeat."""
+        """Return query heads, key-value heads, which ranks beyond them repeat, and what the output takes in."""
+        width, module = self.num_attention_heads * self.v_head_dim, "self_attn.o_proj"
         return (
             Divisor(name="attention heads", size=self.num_attention_heads),
             Divisor(name="key-value heads", size=self.num_key_value_heads, rule="repeated"),
+            Divisor(name="columns of the attention's output", size=width, fills_blocks=True, module=module),
         )
 
     def live(self, _tensor_parallel_size: int) -> LiveElements:
@@ -278,11 +280,9 @@ class GroupedQueryAttention(Mixer):
     @property
     def draft_attention(self) -> Mixer | None:
         """Return the same heads without anything around them."""
+        heads, kept, width = self.num_attention_heads, self.num_key_value_heads, self.head_dim
         return GroupedQueryAttention(
-            num_attention_heads=self.num_attention_heads,
-            num_key_value_heads=self.num_key_value_heads,
-            head_dim=self.head_dim,
-            v_head_dim=self.head_dim,
+            num_attention_heads=heads, num_key_value_heads=kept, head_dim=width, v_head_dim=width
         )
 
     def work(self, tensor_parallel_size: int, cache_element_bytes: int) -> Work:

@@ -156,8 +156,7 @@ def _shape_of_rank(
 ) -> CacheShape:
     """Return the shape under the kernels of a GPU, which are those of many; copies that share experts add nothing."""
     rank = blocks.of(replace(whole, tensor_parallel_size=ranks), architecture)
-    drafts = draft.body.layers if draft is not None else ()
-    groups = max(_stage_groups(architecture, drafts, cuts, rank, packing), key=packing.block_bytes)
+    groups = max(_stage_groups(architecture, _drafted(draft, rank), cuts, rank, packing), key=packing.block_bytes)
     return _shape(groups, packing.block_bytes(groups), _unsharded(architecture, whole, blocks, draft), rank)
 
 
@@ -166,8 +165,16 @@ def _unsharded(
     architecture: Architecture, whole: Sharding, blocks: "_Blocks", draft: DraftHead | None
 ) -> list[CacheSpec]:
     """Return what all layers keep of the whole model."""
-    drafts = draft.body.layers if draft is not None else ()
-    return _specs((*architecture.layers, *drafts), blocks.of(whole, architecture))
+    view = blocks.of(whole, architecture)
+    return [*_specs(architecture.layers, view), *_drafted(draft, view)]
+
+
+def _drafted(draft: DraftHead | None, sharding: Sharding) -> list[CacheSpec]:
+    """Return what the layers that draft keep, of the cache's dtype or the model's."""
+    if draft is None:
+        return []
+    own = sharding.model_element_bytes if draft.keeps_model_dtype else sharding.cache_element_bytes
+    return _specs(draft.body.layers, replace(sharding, cache_element_bytes=own))
 
 
 def _exporting(architecture: Architecture, device: Device) -> frozenset[Checkpoint]:
@@ -197,13 +204,13 @@ def _shape(
 
 def _stage_groups(
     architecture: Architecture,
-    drafts: tuple[DecoderLayer, ...],
+    of_drafts: list[CacheSpec],
     cuts: tuple[tuple[int, int], ...],
     rank: Sharding,
     packing: Packing,
 ) -> list[tuple[CacheGroup, ...]]:
     """Return what each pipeline stage holds of the model's groups: all stages share their block tables."""
-    by_layer, of_drafts = _by_layer(architecture.layers, rank), _specs(drafts, rank)
+    by_layer = _by_layer(architecture.layers, rank)
     groups = packing.groups([*chain(*by_layer), *of_drafts])
     if len(cuts) == 1:
         return [groups]
