@@ -5,11 +5,10 @@ from typing import Final
 from service.engine.engines.device import Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.inputs import Layout
-from service.engine.layers import Architecture, Mixer, Sharding
+from service.engine.layers import Architecture
 from service.engine.memory.stages import pipeline_stages
 
 FIELD: Final = "pipeline_parallel_size"
-ANY: Final = Sharding(tensor_parallel_size=1, cache_element_bytes=1, model_element_bytes=1)
 
 
 def check_stages(architecture: Architecture, layout: Layout, device: Device) -> None:
@@ -44,24 +43,9 @@ def check_stages(architecture: Architecture, layout: Layout, device: Device) -> 
 
 
 def _parted_from_its_cache(architecture: Architecture, stages: int) -> tuple[int, int] | None:
-    """Return the first layer that reads a cache of another stage, and whose; None where none does.
-
-    A layer without a cache of its own reads the last one before it that sees as far.
-    """
-    if all(_owns(mixer) for mixer in architecture.mixers):
+    """Return the first layer that reads a cache of another stage, and whose; None where none does."""
+    if not architecture.shared_caches:
         return None
     bounds = pipeline_stages(len(architecture.layers), stages)
     starts = [first for first, last in bounds for _ in range(first, last)]
-    owners: dict[float, int] = {}
-    for index, layer in enumerate(architecture.layers):
-        for mixer in layer.mixers:
-            seen = mixer.work(1, 1).longest
-            if _owns(mixer):
-                owners[seen] = index
-            elif owners.get(seen, index) < starts[index]:
-                return index, owners[seen]
-    return None
-
-
-def _owns(mixer: Mixer) -> bool:
-    return not mixer.is_attention or bool(mixer.caches(ANY))
+    return next(((reader, owner) for reader, owner in architecture.shared_caches if owner < starts[reader]), None)

@@ -8,7 +8,7 @@ Source:
     Published `config.json` files, as `transformers` and vLLM 0.33 `model_executor/models/` read them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from service.engine.derived import Derived
@@ -17,6 +17,7 @@ from service.engine.inputs import EngineName
 from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
 from service.engine.layers.encoder import Encoder
+from service.engine.layers.grouped import GroupedQueryAttention
 from service.engine.layers.residual import AlternatingUpdates
 from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
@@ -95,6 +96,7 @@ class Architecture:
     mixers: tuple[Mixer, ...] = field(init=False, repr=False)
     feed_forwards: tuple[FeedForward, ...] = field(init=False, repr=False)
     num_expert_layers: int = field(init=False, repr=False)
+    shared_caches: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # a layer, and the one whose it reads
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +108,7 @@ class Architecture:
         object.__setattr__(self, "mixers", tuple(dict.fromkeys(mixers.values())))
         object.__setattr__(self, "feed_forwards", tuple(dict.fromkeys(feed_forwards.values())))
         object.__setattr__(self, "num_expert_layers", sum(has_experts[id(layer.mlp)] for layer in self.layers))
+        object.__setattr__(self, "shared_caches", tuple(_shared_caches(self.layers)))
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -144,6 +147,14 @@ class Architecture:
     def is_mixture(self) -> bool:
         """Return whether it has experts, or layers that carry a state instead of keys and values."""
         return self.has_experts or any(mixer.is_recurrent for mixer in self.mixers)
+
+
+def _shared_caches(layers: tuple[DecoderLayer, ...]) -> Iterator[tuple[int, int]]:
+    """Yield each layer that reads another's cache, with that one, by their places."""
+    for place, layer in enumerate(layers):
+        for mixer in layer.mixers:
+            if isinstance(mixer, GroupedQueryAttention) and mixer.shares_cache_with is not None:
+                yield place, mixer.shares_cache_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
