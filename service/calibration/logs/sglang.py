@@ -3,14 +3,15 @@
 import re
 from typing import Final
 
+from service.calibration.logs.released import sglang_of_day
 from service.calibration.logs.rows import EngineLog, Row, remarks
 
 FREE_BEFORE_LOAD: Final = re.compile(r"begin\.? avail mem=([\d.]+) GB")
 
 
-def unstated_version(_row: Row) -> str | None:
-    """Return no version: nothing else tells it."""
-    return None
+def unstated_version(row: Row) -> str | None:
+    """Return the newest version of the day, where none is stated."""
+    return sglang_of_day(str(row.get("date") or ""))
 
 
 def free_before_load_gib(row: Row) -> float | None:
