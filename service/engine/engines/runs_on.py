@@ -66,6 +66,26 @@ def check_runs_format(gpu: Gpu, device: Device, weight_format: WeightFormat, met
         )
 
 
+def check_experts(device: Device, scheme: str, method: str, field: str) -> None:
+    """Raise RefusedStartError if SGLang has no kernel for experts in a checkpoint's format.
+
+    Source: SGLang 0.5.10 to 0.5.23 `layers/quantization/compressed_tensors/` ("The W8A8Int8 Fused MoE scheme is
+    implemented only for NPU for now."), asked of Qwen3-30B-A3B-Instruct-2507-quantized.w8a8.
+
+    Args:
+        device: tells the engine.
+        scheme: of the experts.
+        method: who made it, as the checkpoint names it.
+        field: what the caller would change.
+    """
+    if device.name == "sglang" and (method, scheme) == ("compressed-tensors", "int8-channel"):
+        raise RefusedStartError(
+            f"{device.title} has no kernels for experts in int8 made by compressed-tensors",
+            field=field,
+            accepted="another format, or engine=vllm",
+        )
+
+
 def check_bfloat16(gpu: Gpu, device: Device, weight_format: WeightFormat, field: str) -> None:
     """Raise RefusedStartError if a GPU has no bfloat16.
 

@@ -7,7 +7,7 @@ from typing import Final, get_args
 from service.engine.derived import derived
 from service.engine.engines.device import Device
 from service.engine.engines.methods import check_loading, check_method
-from service.engine.engines.runs_on import check_bfloat16, check_runs_format, check_selects
+from service.engine.engines.runs_on import check_bfloat16, check_experts, check_runs_format, check_selects
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
@@ -53,6 +53,8 @@ def loaded_checkpoint(
     if not device.is_vllm_on_cuda:
         check_runs_format(gpu, device, loaded.weight_format, loaded.quantization.method, field)
         check_selects(gpu, device, needs_of(model.architecture))
+        if model.architecture.has_experts:
+            check_experts(device, loaded.quantization.scheme, loaded.quantization.method, field)
     return loaded, note
 
 

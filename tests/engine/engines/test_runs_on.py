@@ -118,3 +118,16 @@ def test_a_version_has_its_classes_on_every_vendor_s_gpus(
 ) -> None:
     with pytest.raises(RefusedStartError, match=told):
         resolve(catalog.model(model), catalog.gpu(gpu), StatedSettings(), rules_for("vllm", version))
+
+
+def test_sglang_runs_no_experts_in_int8_of_both_operands(catalog: Snapshot) -> None:
+    """SGLang 0.5.10 to 0.5.23: "The W8A8Int8 Fused MoE scheme is implemented only for NPU for now."."""
+    model, gpu, stated = (
+        catalog.model("qwen3-30b-a3b-instruct-2507"),
+        catalog.gpu("h100"),
+        StatedSettings(weight_format="int8"),
+    )
+
+    assert resolve(model, gpu, stated, rules_for("vllm")).checkpoint.weight_format == "int8"
+    with pytest.raises(RefusedStartError, match="no kernels for experts in int8"):
+        resolve(model, gpu, stated, rules_for("sglang"))
