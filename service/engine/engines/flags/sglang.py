@@ -26,7 +26,7 @@ class SglangCommand(CommandLine):
     half: Args = ("--dtype", "half")
     own_code: Args = ("--trust-remote-code",)
     without_flag: frozenset[str] = frozenset({"kv_cache_memory_bytes"})
-    named_drafters: frozenset[SpeculativeMethod] = frozenset()
+    named_drafters: frozenset[SpeculativeMethod] = frozenset({"mtp"})
 
     def sized(self, start: Start) -> Args:
         """Return layout, context, pool, batch, kernels of experts, switches and adapters.
@@ -47,6 +47,7 @@ class SglangCommand(CommandLine):
             *("--chunked-prefill-size", str(copies * settings.max_num_batched_tokens)),
             *(("--moe-runner-backend", start.expert_kernels) if start.expert_kernels else ()),
             *self._cache(start),
+            *_drafts(settings),
             *_adapters(settings),
         )
 
@@ -120,6 +121,19 @@ def _exchange(layout: Layout) -> Args:
     overlap = ("--enable-two-batch-overlap",) if layout.enable_two_batch_overlap else ()
     whole = ("--moe-dense-tp-size", "1", "--enable-dp-lm-head")
     return ("--moe-a2a-backend", layout.all2all_backend, *whole, *balanced, *overlap)
+
+
+def _drafts(settings: EngineSettings) -> Args:
+    """Return the flags of the checkpoint's own drafts: a chain, whose last step is verified with those before it.
+
+    Source: SGLang 0.5.23 `arg_groups/speculative_hook.py` ("NEXTN aliases EAGLE"; `draft_width = speculative_num_steps
+    + 1` where a step keeps one token), before 0.5.19 `server_args.py`.
+    """
+    if not settings.num_speculative_tokens or settings.speculative_method != "mtp":
+        return ()
+    steps = settings.num_speculative_tokens
+    chain = ("--speculative-num-steps", str(steps), "--speculative-eagle-topk", "1")
+    return ("--speculative-algorithm", "EAGLE", *chain, "--speculative-num-draft-tokens", str(steps + 1))
 
 
 def _adapters(settings: EngineSettings) -> Args:

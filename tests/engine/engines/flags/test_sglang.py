@@ -82,3 +82,16 @@ def test_the_dtype_of_states_matrices_is_named() -> None:
 
     assert value(LINE.sized(stated), "--mamba-ssm-dtype") == "bfloat16"
     assert "--mamba-ssm-dtype" not in LINE.sized(START)
+
+
+def test_the_checkpoints_own_drafts_are_named() -> None:
+    """SGLang's cookbook for Qwen3-Next: steps 3, topk 1 and 4 draft tokens, the algorithm NEXTN, which is EAGLE."""
+    drafting = replace(START.settings, num_speculative_tokens=3, speculative_method="mtp")
+    args = LINE.sized(replace(START, settings=drafting))
+    by_lookup = LINE.sized(replace(START, settings=replace(drafting, speculative_method="ngram")))
+
+    assert value(args, "--speculative-algorithm") == "EAGLE"
+    assert value(args, "--speculative-num-steps") == "3"
+    assert value(args, "--speculative-eagle-topk") == "1"
+    assert value(args, "--speculative-num-draft-tokens") == "4"
+    assert "--speculative-algorithm" not in by_lookup
