@@ -91,6 +91,7 @@ def gpu_facts(entry: GpuEntry) -> Gpu:
         architecture=entry.architecture,
         compute_capability=entry.compute_capability,
         memory_bytes=int(usable.value),
+        driver_memory_bytes=int(figure("memory_bytes")),
         memory_bandwidth_bytes_per_s=figure("memory_bandwidth_bytes_per_s"),
         peak_flop_per_s={key: figure(name) for key, name in PEAKS.items() if name in entry.figures},
         gpus_per_node=entry.gpus_per_node,

@@ -66,6 +66,7 @@ class Gpu(Valued):
     scale_out_bytes_per_s: float  # one direction, per GPU
     source: str = ""
     measured_as: str | None = None  # the name under which its kernels were measured; None: they were not
+    driver_memory_bytes: int = 0  # what `nvidia-smi` prints, of which a process sees a little less; 0: as much
     joined_gpus: int = field(init=False, repr=False, compare=False)  # by a server or its fabric; no network is passed
     key: str = field(init=False, repr=False)
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)

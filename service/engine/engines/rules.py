@@ -148,7 +148,7 @@ def default_utilization(rules: EngineRules, gpu: Gpu, served: Served | None = No
     if reserve is None:
         return default
     alone = served or Served(chunk_tokens=batch_defaults(rules, gpu)[0])
-    return static_share(reserve, gpu.memory_bytes, default, alone)
+    return static_share(reserve, gpu.driver_memory_bytes or gpu.memory_bytes, default, alone)
 
 
 def gib(value: float) -> int:

@@ -191,21 +191,22 @@ def test_sglang_takes_its_fraction_of_what_is_free_before_loading(catalog: Snaps
 
 @pytest.mark.parametrize(
     ("version", "gpu", "utilization"),
-    # SGLang's `server_args.py`, and `arg_groups/memory_hook.py` since 0.5.19, of each version: the fraction to three digits
+    # SGLang's `server_args.py`, and `arg_groups/memory_hook.py` since 0.5.19, of each version: the fraction to three digits,
+    # of the memory that `nvidia-smi` prints (`get_nvgpu_memory_capacity`)
     [
-        ("0.5.23", "h100", 0.829),  # 512 + 1.5 x 8192 + 2 x 256 + 128 + 58 x 8 of 81,559 MiB
-        ("0.5.23", "rtx-4090", 0.698),  # 512 + 1.5 x 4096 + 2 x 48 + 128 + 50 x 8 of 24,082 MiB
-        ("0.5.19", "rtx-4090", 0.83),  # chunks of 2,048
+        ("0.5.23", "h100", 0.83),  # 512 + 1.5 x 8192 + 2 x 256 + 128 + 58 x 8 of 81,559 MiB
+        ("0.5.23", "rtx-4090", 0.704),  # 512 + 1.5 x 4096 + 2 x 48 + 128 + 50 x 8 of 24,564 MiB
+        ("0.5.19", "rtx-4090", 0.833),  # chunks of 2,048
         ("0.5.10", "h200", 0.903),
-        ("0.5.9", "h100", 0.834),  # prompts are not captured
-        ("0.5.4", "h200", 0.906),
-        ("0.5.4", "a10g", 0.834),
-        ("0.5.4", "a100-sxm-40gb", 0.831),
-        ("0.5.3", "rtx-4090", 0.845),  # 16 captured batches, not 24
+        ("0.5.9", "h100", 0.835),  # prompts are not captured
+        ("0.5.4", "h200", 0.907),
+        ("0.5.4", "a10g", 0.837),
+        ("0.5.4", "a100-sxm-40gb", 0.833),
+        ("0.5.3", "rtx-4090", 0.848),  # 16 captured batches, not 24
         ("0.5.2", "h100", 0.874),  # (9.5 + 0.5) GiB
         ("0.4.8", "b200", 0.821),  # 32 GiB
         ("0.4.6", "h100", 0.88),
-        ("0.4.6", "h200", 0.871),  # 18 GiB
+        ("0.4.6", "h200", 0.872),  # 18 GiB
     ],
 )
 def test_sglang_reserves_by_version_and_memory(catalog: Snapshot, version: str, gpu: str, utilization: float) -> None:
