@@ -14,7 +14,7 @@ KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
 StageRule = Literal["middle", "last", "rest_last"]
 PagePacking = Literal["packed", "by_size", "columns"]
 # What goes by the number of requests beside a compressed past in SGLang: nothing, states of 128 tokens, or windows too.
-CompressedPools = Literal["by_tokens", "by_request", "capped"]
+CompressedPools = Literal["by_tokens", "by_request", "padded"]
 StateDtype = Literal["auto", "float32", "float16", "bfloat16"]
 NAMED_STATE_DTYPES: Final[tuple[StateDtype, ...]] = ("float32", "float16", "bfloat16")
 SpeculativeMethod = Literal["mtp", "eagle", "eagle3", "ngram"]
@@ -131,7 +131,10 @@ class EngineSettings:
     swa_full_tokens_ratio: float | None = None  # SGLang: slots of windowed layers to those of full ones [fraction]
     states_per_request: int = 5  # SGLang: of recurrent layers' pool, where it also keeps states of prefixes
     caps_windows: bool = True  # SGLang without prefixes: of windowed pools, by the requests that may run
-    compressed_pools: CompressedPools = "capped"
+    page_size: int = 1  # SGLang: unless stated, or wanted by a layer's kernels [tokens]
+    counts_stated_drafts: bool = True  # SGLang: drafts of which configs do not state how many keep a cache of their own
+    pads_states: bool = True  # SGLang: one of recurrent layers' pool is no request's
+    compressed_pools: CompressedPools = "padded"
     stage_rule: StageRule = "middle"  # of an engine with a pool for each kind of layer
     mamba_cache_dtype: StateDtype = "auto"  # of recurrent states, matrices and convolutions
     mamba_ssm_cache_dtype: StateDtype = "auto"  # of their matrices alone

@@ -80,7 +80,7 @@ class PlanRules:
     keeps_wide_scales: bool = False  # SGLang: loaded ones of fp4 experts in files of fp8, where Marlin's kernels run
     caps_windows: bool = True  # SGLang: without prefixes, windowed pools by the requests that may run
     is_strict_on_compressed: bool = False  # SGLang: beside a compressed past no cache of 16 bits, no lookup of drafts
-    compressed_pools: CompressedPools = "capped"  # SGLang: what the requests that may run decide
+    compressed_pools: CompressedPools = "padded"  # SGLang: states of compressors, and how pages are laid out
     projects_shared_caches: bool = False  # keys and values of layers that read another layer's cache
     keeps_wide_routers: bool = True  # in fp32 where the model asks for it and no kernel mixes types
     joins_copies: bool = False  # of the attention: all else is split over the ranks of all of them

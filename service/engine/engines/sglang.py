@@ -65,9 +65,9 @@ PADS_VALUES_SINCE: Final = Version("0.5.12")
 PADS_VALUE_ROWS_SINCE: Final = Version("0.5.22")
 FOUR_GROUPS_SINCE: Final = Version("0.5.19")  # `layers/quantization/mxfp4.py` (`_pad_hopper_mxfp4_scale`)
 CAPS_WINDOWS_SINCE: Final = Version("0.5.14")  # `model_executor/pool_configurator.py` (`SWAChunkCapPoolConfigurator`)
-# `model_executor/pool_configurator.py` (`c128_state_ratio = 0`; `_resolve_swa_cap_tokens`).
+# `model_executor/pool_configurator.py` (`c128_state_ratio = 0`; `_get_paged_kv_bytes_per_token`).
 COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
-    (Version("0.5.21"), "capped"),
+    (Version("0.5.21"), "padded"),
     (Version("0.5.15"), "by_request"),
     (Version("0"), "by_tokens"),
 )

@@ -99,8 +99,8 @@ class CompressedAttention(Mixer):
         return window, _past(self.indexer.key_bytes, ratio), selecting, past, state
 
     def _in_pools(self, pools: CompressedPools, *, drafts: bool) -> tuple[CacheSpec, ...]:
-        """Return the same for pools of each kind, in pages of 256 tokens, which are padded where windows are capped."""
-        latent, ratio, is_padded = COMPRESSED_LATENT_BYTES, self.compress_ratio, pools == "capped"
+        """Return the same for pools of each kind, in pages of 256 tokens, which some versions pad."""
+        latent, ratio, is_padded = COMPRESSED_LATENT_BYTES, self.compress_ratio, pools == "padded"
         window = _pooled("sliding_window_mla", latent, 1, is_padded=is_padded, window=self.sliding_window)
         if ratio == 1:
             return (window,)

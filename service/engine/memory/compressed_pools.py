@@ -1,17 +1,21 @@
 """SGLang's pools of a compressed past (DeepSeek V4): latents of 4 and 128 tokens, windows, states of compressors.
 
-    fixed       = states of the requests that may run + capped windows x window bytes
-    full tokens = floor((rest - fixed) / (full bytes + s x window bytes))     s = swa_full_tokens_ratio; 0 where capped
+    fixed       = states of the requests that may run
+    full tokens = floor((rest - fixed) / (full bytes + s x window bytes))     s = swa_full_tokens_ratio
     windows     = floor(s x full tokens)
-    capped      = what requests hold, by `windows.py` + 4 requests x (window + page)
     drafts      = one layer more, of the model's own mean size
+
+Since 0.5.21 windows are sized by the requests that may run where nobody states s, but the model's own defaults state it
+first: "DSV4 SWA sizing: mode=ratio (explicit)", whatever `--max-running-requests` says.
 
 A stage of a pipeline has the layers of its own, and all stages the tokens of the scarcest.
 
 Sources:
     SGLang 0.5.12, 0.5.15 and 0.5.23 `model_executor/pool_configurator.py` (`DSV4PoolConfigurator`),
     0.5.23 `mem_cache/deepseek_v4_memory_pool.py`, `mem_cache/kv_cache_configurator.py` (`ReduceOp.MIN`),
-    `arg_groups/deepseek_v4_hook.py` (`max_running_requests`: 256).
+    `arg_groups/deepseek_v4_hook.py` (`max_running_requests`: 256), `arg_groups/model_overrides/deepseek_v4.py`
+    ("Setting swa_full_tokens_ratio to 0.1"), `arg_groups/kv_cache_hook.py` (`_swa_full_tokens_ratio_explicitly_set`,
+    which `arg_groups/pipeline.py` sets behind it).
 """
 
 from collections.abc import Iterable
@@ -27,10 +31,9 @@ from service.engine.inputs import CompressedPools, EngineSettings, Layout
 from service.engine.layers import Architecture, CacheSpec, DecoderLayer, Sharding
 from service.engine.memory.pools import SeparatePools
 from service.engine.memory.stages import pipeline_stages
-from service.engine.memory.windows import capped_windows, kept_in_windows
+from service.engine.memory.windows import kept_in_windows
 
 WINDOWS_RATIO: Final = Fraction(1, 10)  # `--swa-full-tokens-ratio`, where nobody states it
-TAILS_PER_REQUEST: Final = 4  # ends of prefixes whose windows are kept, for each request that may run
 SPARE_SLOTS: Final = 2  # of states: the null request's, and a ring behind all
 STATE_ROWS: Final = 128  # that states are padded to
 
@@ -46,17 +49,15 @@ class Stage:
     window: int  # [tokens]
 
 
-def compressed_windows_ratio(settings: EngineSettings) -> Fraction | None:
-    """Return the slots of windows to those of full tokens; None where requests decide, as stated or by version."""
+def compressed_windows_ratio(settings: EngineSettings) -> Fraction:
+    """Return the slots of windows to those of full tokens, as stated or by default. [fraction]."""
     stated = settings.swa_full_tokens_ratio
-    if stated is not None:
-        return Fraction(str(stated))
-    return None if settings.compressed_pools == "capped" else WINDOWS_RATIO
+    return WINDOWS_RATIO if stated is None else Fraction(str(stated))
 
 
 def fullest_stage(architecture: Architecture, layout: Layout, settings: EngineSettings) -> Stage:
     """Return the pipeline stage that keeps the most."""
-    is_drafted, ratio = settings.num_speculative_tokens > 0, compressed_windows_ratio(settings) or 0
+    is_drafted, ratio = settings.num_speculative_tokens > 0, compressed_windows_ratio(settings)
     bounds = tuple(pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size, settings.stage_rule))
     stages = _stages(architecture, bounds, settings.compressed_pools, is_drafted)
     return max(stages, key=lambda stage: stage.full_bytes + ratio * stage.window_bytes)
@@ -110,25 +111,26 @@ def compressed_pools(
     `--swa-full-tokens-ratio 0.15`; `tests/engine/memory/test_compressed_pools.py` has its layers.
     """
     stage, ratio = fullest_stage(architecture, layout, settings), compressed_windows_ratio(settings)
-    capped = _windows(settings, stage.window, page) if ratio is None else 0
-    states = sum(_state_bytes(ring, settings.max_num_seqs) for ring in stage.rings)
-    fixed = states + ceil(capped * stage.window_bytes)
-    per_token = stage.full_bytes + (ratio or 0) * stage.window_bytes
+    fixed = _fixed_bytes(stage, settings)
+    per_token = stage.full_bytes + ratio * stage.window_bytes
     pages = int(max(available_bytes - fixed, 0) / per_token) // page
     return SeparatePools(
         page_size=page,
         num_pages=pages,
         full_bytes_per_token=ceil(stage.full_bytes),
-        window_tokens=capped if ratio is None else int(ratio * pages * page) // page * page,
+        window_tokens=int(ratio * pages * page) // page * page,
         window_bytes_per_token=ceil(stage.window_bytes),
         kept_in_windows=kept_in_windows(settings, stage.window, page),
         bytes_per_page=ceil(page * per_token),
-        is_capped=ratio is None,
         fixed_bytes=fixed,
         num_states=0,
         states_per_request=1,
         state_bytes=0,
     )
+
+
+def _fixed_bytes(stage: Stage, settings: EngineSettings) -> int:
+    return sum(_state_bytes(ring, settings.max_num_seqs) for ring in stage.rings)
 
 
 def _slot_bytes(specs: Iterable[CacheSpec]) -> Fraction:
@@ -139,9 +141,3 @@ def _state_bytes(ring: CacheSpec, requests: int) -> int:
     """Return one layer's states of all requests that may run, in rows of one token. [bytes]."""
     rows = round_up((requests + SPARE_SLOTS) * ring.block_size + 1, STATE_ROWS)
     return rows * (ring.state_bytes // ring.block_size)
-
-
-def _windows(settings: EngineSettings, window: int, page: int) -> int:
-    """Return the slots of windows that so many requests hold at worst, and those of kept prefixes. [tokens]."""
-    tails = TAILS_PER_REQUEST * settings.max_num_seqs if settings.enable_prefix_caching else 0
-    return round_up(capped_windows(settings, window, page) + tails * (window + page), page)

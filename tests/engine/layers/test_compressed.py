@@ -59,7 +59,7 @@ def test_pools_of_their_own_hold_states_by_slots_or_by_requests() -> None:
         return [(spec.kind, spec.page_size_bytes, spec.block_size) for spec in specs]
 
     assert kept(WINDOW, "by_request") == [("sliding_window_mla", 256 * 584, 256)]
-    assert kept(WINDOW, "capped") == [("sliding_window_mla", 260 * 576, 256)]
+    assert kept(WINDOW, "padded") == [("sliding_window_mla", 260 * 576, 256)]
     # Eight rows, which drafts double, of 2 x 2 x (512 + 128) fp32 values: for each window, later for each page of it.
     assert kept(SELECTED, "by_request", drafts=1) == [
         ("sliding_window_mla", 256 * 584, 256),
@@ -67,14 +67,14 @@ def test_pools_of_their_own_hold_states_by_slots_or_by_requests() -> None:
         ("mla_attention", 64 * 132, 256),
         ("sliding_window_mla", 16 * 4 * 640 * 4, 128),
     ]
-    assert kept(SELECTED, "capped")[1:] == [
+    assert kept(SELECTED, "padded")[1:] == [
         ("mla_attention", 65 * 576, 256),
         ("mla_attention", 64 * 132, 256),
         ("sliding_window_mla", 8 * 4 * 640 * 4, 256),
     ]
     assert kept(PAST, "by_tokens")[1:] == [("mla_attention", 2 * 584, 256), ("sliding_window_mla", 128 * 4_096, 128)]
     assert kept(PAST, "by_request")[1:] == [("mla_attention", 2 * 584, 256), ("circular_buffer", 128 * 4_096, 128)]
-    assert kept(PAST, "capped", drafts=1)[1:] == [
+    assert kept(PAST, "padded", drafts=1)[1:] == [
         ("mla_attention", 3 * 576, 256),
         ("circular_buffer", 256 * 4_096, 256),
     ]
