@@ -24,6 +24,7 @@ SERVER_GPUS, RACK_GPUS = 8, 64  # that one fabric joins
 # `layers/quantization/fp8.py` (`get_quant_method`), `mxfp4_flashinfer_cutlass_moe.py` ("multiples of 128"); its recipes
 # of DeepSeek-V4-Pro name the first on H200 and B200.
 FP4_TILE: Final = 128
+FP4_SINCE: Final = 10  # compute capability that multiplies in fp4
 FP4_KERNELS: Final = MappingProxyType(
     {"9": ("flashinfer_mxfp4", "marlin"), "10": ("flashinfer_mxfp4", "flashinfer_mxfp4")}
 )
@@ -55,6 +56,8 @@ class Device:
     ungated_expert_tile: int = 1  # and of experts without a gate
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
     wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep loaded scales, unless whole tiles of columns
+    copies_fp4_scales: bool = False  # of experts in NVFP4: SGLang before Blackwell keeps room for a second one
+    page_size: int = 1  # of plain attention in SGLang [tokens]
     fp4_kernels: tuple[str, str] | None = None  # of such experts, that a command has to name; None: the engine chooses
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
     hashed: int = field(init=False, repr=False, compare=False)
@@ -74,6 +77,8 @@ class Device:
             self.ungated_expert_tile,
             self.unpacks_grouped,
             self.wide_scales_tile,
+            self.copies_fp4_scales,
+            self.page_size,
             self.fp4_kernels,
             self.release,
             self.loads,
@@ -141,6 +146,8 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
         unpacks_grouped=rules.plan.unpacks_grouped and major != "10",
         wide_scales_tile=WIDE_SCALES_TILE.get(major, 0) if rules.plan.keeps_wide_scales else 0,
+        page_size=rules.plan.page_on_ten if gpu.vendor == "nvidia" and major == "10" else 1,
+        copies_fp4_scales=rules.plan.copies_fp4_scales and gpu.vendor == "nvidia" and int(major) < FP4_SINCE,
         fp4_kernels=FP4_KERNELS.get(major) if rules.plan.names_fp4_kernels else None,
         selects_in_fp8=selects_in_fp8,
         fewest_exchanging=fewest_exchanging(gpu) if rules.plan.sends_to_experts else 0,

@@ -41,6 +41,7 @@ class ExpertKernels:
     scale_groups: int = 1  # and to so many groups
     keeps_loaded_scales: bool = False  # beside the shuffled ones
     wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep scales of four bytes, unless whole tiles
+    copies_fp4_scales: bool = False  # of NVFP4, swizzled
     unpacks_grouped: bool = False  # projections multiplied in groups
     splits_blocks: bool = True  # of the allocator, whatever their size, while weights load
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
@@ -54,6 +55,7 @@ def expert_kernels(device: Device) -> ExpertKernels:
         kernels,
         storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed),
         wide_scales_tile=device.wide_scales_tile,
+        copies_fp4_scales=device.copies_fp4_scales,
         unpacks_grouped=device.unpacks_grouped,
         splits_blocks=not device.is_vllm or device.loads.platform not in device.plan.whole_blocks_on,
     )

@@ -26,7 +26,7 @@ PLAN: Final = replace(
     deals_experts_evenly=True,
     # 0.5.9 to 0.5.23 `models/deepseek_common/deepseek_weight_loader.py`: `w_kc`, `w_vc`, each `.contiguous()`.
     copies_absorbed=True,
-    copies_tower_parts=True,
+    has_own_classes=True,
     loads_drafts_by_step=True,
     pads_vocabulary_for_ranks=True,
     # 0.5.15 `server_args.py` ("requires sm100+ (Blackwell)"; `is_sm120_supported`, `is_hip`), 0.5.23
@@ -38,6 +38,9 @@ PLAN: Final = replace(
     drafts_for_adapters_fit=False,
     tunes_states=False,
     stages_deep_stacks=False,
+    # 0.5.3 to 0.5.23 `layers/quantization/fp8.py` ("The output_size of gate's and up's weight").
+    refines_expert_scales=False,
+    pads_plain_experts=False,  # 0.5.23 `layers/quantization/unquant.py`
     drops_expert_scales=False,  # 0.5.12 to 0.5.23 `layers/quantization/mxfp4.py` (`del layer.w13_weight`, and no more)
     most_captured_on_blackwell=512,
     captures_drafts=False,
@@ -48,6 +51,9 @@ PLAN: Final = replace(
 # (`layers/quantization/mxfp4_marlin_moe.py`).
 DROPS_WIDE_SCALES_SINCE: Final = Version("0.5.16")
 # `managers/scheduler.py`, `model_executor/model_runner_kv_cache_mixin.py` ("draft weights are now counted").
+# `layers/quantization/modelopt_quant.py` (`use_marlin_fallback`; `w13_blockscale_swizzled`, which its Marlin branch
+# leaves as it is allocated).
+RUNS_FP4_BY_MARLIN_SINCE: Final = Version("0.5.13")
 COUNTS_DRAFTS_SINCE: Final = Version("0.5.15")
 STAGES_EVENLY_SINCE: Final = Version("0.5.6")  # `distributed/utils.py` ("the last N partitions")
 # `arg_groups/model_overrides/deepseek_v4.py` ("Use flashinfer_mxfp4 as MoE runner backend for"); before, Triton's fp8
@@ -72,6 +78,13 @@ COMPRESSED_POOLS_SINCE: Final[tuple[tuple[Version, CompressedPools], ...]] = (
     (Version("0"), "by_tokens"),
 )
 SENDS_TO_EXPERTS_SINCE: Final = Version("0.4.10")  # `server_args.py` (`--moe-a2a-backend`)
+# TensorRT-LLM's kernels of plain attention: `server_args.py`, `arg_groups/attention_hook.py` ("trtllm_mha").
+PAGES_ON_TEN_SINCE: Final = Version("0.5.6")
+PAGE_ON_TEN: Final = 64  # [tokens]
+COUNTS_STATED_DRAFTS_SINCE: Final = Version("0.5.20")  # `memory/stage_slots.py`
+PADS_STATES_SINCE: Final = Version("0.5.17")  # `mem_cache/kv_cache_configurator.py` ("padding slot")
+KEEPS_FOR_IMAGES_SINCE: Final = Version("0.5.18")  # what is kept: `memory/images.py`
+KEEPS_FEATURES_SINCE: Final = Version("0.5.20")
 REUSES_SELECTIONS_SINCE: Final = Version("0.5.18")  # without an indexer: `memory/indexers.py`
 # With a prefix cache and no buffers beside its states, `server_args.py` sets `disable_overlap_schedule` (pull request
 # 13057 of November 2025: "try to use --disable-radix-cache if overlap schedule is necessary"), until `auto` came to
@@ -202,6 +215,7 @@ class Sglang(Engine):
             PLAN,
             pads_vocabulary_for_ranks=version >= PADS_FOR_RANKS_SINCE,
             names_fp4_kernels=version < CHOOSES_FP4_KERNELS_SINCE,
+            copies_fp4_scales=version >= RUNS_FP4_BY_MARLIN_SINCE,
             keeps_wide_scales=version < DROPS_WIDE_SCALES_SINCE,
             stage_rule="last" if version >= STAGES_EVENLY_SINCE else "rest_last",
             shares_draft_ends=version < COUNTS_DRAFTS_SINCE,
@@ -211,6 +225,11 @@ class Sglang(Engine):
             caps_windows=version >= CAPS_WINDOWS_SINCE,
             sends_to_experts=version >= SENDS_TO_EXPERTS_SINCE,
             compressed_pools=next(pools for since, pools in COMPRESSED_POOLS_SINCE if version >= since),
+            page_on_ten=PAGE_ON_TEN if version >= PAGES_ON_TEN_SINCE else 1,
+            counts_stated_drafts=version >= COUNTS_STATED_DRAFTS_SINCE,
+            pads_states=version >= PADS_STATES_SINCE,
+            keeps_for_images=version >= KEEPS_FOR_IMAGES_SINCE,
+            keeps_features_on_hopper=version >= KEEPS_FEATURES_SINCE,
             indexes_every_layer=version < REUSES_SELECTIONS_SINCE,
             own_tiles=_own_tiles(version),
             waits_for_states=WAITS_FOR_STATES_SINCE <= version < BUFFERS_STATES_SINCE,

@@ -8,7 +8,14 @@ from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.families.adapters import joined_inputs, takes_adapters
 from service.engine.families.captured import images_captured_since, prompts_left_out
 from service.engine.families.early_states import early_states_over_stages, hands_early_states
-from service.engine.families.ends import repeats_embeddings, repeats_ends
+from service.engine.families.ends import ends_of
+from service.engine.families.in_sglang import (
+    keeps_features,
+    pools_all_layers,
+    reads_text_alone,
+    sglang_ends,
+    sglang_tower,
+)
 from service.engine.families.incomplete import all_missing
 from service.engine.families.llama import EXAMPLE_CLASS
 from service.engine.families.own_code import brings_code
@@ -181,8 +188,12 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         prompts_left_out=prompts_left_out(model.name),
         brings_code=brings_code(model.name),
         hands_early_states=hands_early_states(model.name),
-        repeats_embeddings=repeats_embeddings(model.name),
-        repeats_ends=repeats_ends(model.name),
+        ends=ends_of(model.name),
+        sglang_ends=sglang_ends(model.name),
+        sglang_tower=sglang_tower(model.name),
+        keeps_features_on_hopper=keeps_features(model.name),
+        pools_all_in_sglang=pools_all_layers(model.name),
+        reads_text_in_sglang=reads_text_alone(model.name),
         last_vllm=family.last_vllm,
     )
 
@@ -221,14 +232,14 @@ def _tower_size(config: Mapping[str, object], family: Family) -> tuple[int, int]
     """Return layers and width of a tower for images under the two names that SGLang looks for, else its defaults.
 
     Source: SGLang `server_args.py` (`adjust_mem_fraction_for_vlm`); its own config classes have defaults of their own
-    (`configs/kimi_k25.py`, `configs/kimi_k3.py`).
+    (`configs/kimi_k25.py`, `configs/kimi_k3.py`), as Transformers' have (`Gemma3nVisionConfig`).
     """
     stated = config.get("vision_config")
     if family.tower is None or not is_mapping(stated):
         return None
     sizes = (stated.get("num_hidden_layers"), stated.get("hidden_size"))
     layers, width = (
-        size if isinstance(size, int) and 0 < size <= MAX_COUNT else default
+        size if family.states_tower_size and isinstance(size, int) and 0 < size <= MAX_COUNT else default
         for size, default in zip(sizes, family.tower_size, strict=True)
     )
     return layers, width

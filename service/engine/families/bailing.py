@@ -135,7 +135,12 @@ FAMILIES: Final = (
     ),
     Family(classes=("BailingMoeV2_5ForCausalLM",), attention=_lightning, feed_forward=_FEED_FORWARD),
     _THIRD,
-    replace(_THIRD, classes=("BailingMoeV3VLForConditionalGeneration",), tower=divided(_tower, supplied={})),
+    replace(
+        _THIRD,
+        classes=("BailingMoeV3VLForConditionalGeneration",),
+        tower=divided(_tower, supplied={}),
+        tower_size=(24, 1_152),
+    ),
     Family(
         classes=("SarvamMoEForCausalLM",),
         attention=full_only,

@@ -6,6 +6,8 @@ Source:
 
 from typing import Final
 
+from service.engine.layers import Ends
+
 NAMES: Final = """
     AyaVisionForConditionalGeneration Blip2ForConditionalGeneration BloomForCausalLM ChatGLMForConditionalGeneration
     ChatGLMModel Cohere2ForCausalLM Cohere2MoeForCausalLM Cohere2VisionForConditionalGeneration CohereForCausalLM
@@ -27,19 +29,10 @@ EMBEDDINGS_ALONE: Final = """
 REPEAT_EMBEDDINGS: Final = REPEAT_ENDS | frozenset(EMBEDDINGS_ALONE.split())
 
 
-def repeats_ends(name: str) -> bool:
-    """Return whether every stage of a class holds embeddings and output head.
+def ends_of(name: str) -> Ends:
+    """Return what every stage of a class in vLLM holds of embeddings and output head.
 
-    >>> repeats_ends("LlamaForCausalLM"), repeats_ends("GptOssForCausalLM")
-    (False, True)
+    >>> [ends_of(name).repeats_table for name in ("LlamaForCausalLM", "GptOssForCausalLM")]
+    [False, True]
     """
-    return name in REPEAT_ENDS
-
-
-def repeats_embeddings(name: str) -> bool:
-    """Return whether every stage of a class holds embeddings, whatever it does of its head.
-
-    >>> repeats_embeddings("LlamaForCausalLM"), repeats_embeddings("Qwen3_5MoeForConditionalGeneration")
-    (False, True)
-    """
-    return name in REPEAT_EMBEDDINGS
+    return Ends(repeats_table=name in REPEAT_EMBEDDINGS, repeats_head=name in REPEAT_ENDS)

@@ -71,5 +71,5 @@ _GEMMA3N: Final = Family(
 )
 FAMILIES: Final = (
     _GEMMA3N,
-    replace(_GEMMA3N, classes=("Gemma3nForConditionalGeneration",), tower=seen(_towers)),
+    replace(_GEMMA3N, classes=("Gemma3nForConditionalGeneration",), tower=seen(_towers), tower_size=(24, 2_048)),
 )

@@ -108,7 +108,8 @@ def _tower(vision: ConfigReader, text: ConfigReader) -> Encoder:
     positions = 2 * vision.positive("position_embedding_size", default=10240) * hidden
     projection = hidden * text.positive("hidden_size")
     layers = depth * (split + 4 * hidden + head_norms)
-    return Encoder(split_parameters=0, whole_parameters=layers + patches + positions + projection)
+    whole = layers + patches + positions + projection
+    return Encoder(split_parameters=0, whole_parameters=whole, copied_parameters=-depth * split)
 
 
 def _towers(outer: ConfigReader, text: ConfigReader) -> Encoder | None:
@@ -154,6 +155,7 @@ def _embedded_patches(outer: ConfigReader, text: ConfigReader) -> Encoder:
     positions = 2 * vision.positive("mm_posemb_size", default=1120) * width
     tower = Encoder(
         split_parameters=inputs * width + width,
+        copied_parameters=inputs * width + width,
         whole_parameters=positions + 2 * inputs + 4 * width + width * text.positive("hidden_size"),
     )
     if not is_mapping(outer.raw("audio_config")):
@@ -199,6 +201,7 @@ FAMILIES: Final = (
         classes=("Gemma4UnifiedForConditionalGeneration",),
         wraps=always("Gemma4ForCausalLM"),
         tower=_embedded_patches,
+        tower_size=(0, 1_024),  # it has none
         largest_item=Item(tokens=VIDEO_TOKENS, patches_per_token=1, inner_name="mm_embed_dim"),
         sees_images_both_ways=_sees_both_ways_by_default,
         has_window_pool=True,

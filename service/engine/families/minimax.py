@@ -131,6 +131,7 @@ FAMILIES: Final = (
         _M3,
         classes=("MiniMaxM3SparseForConditionalGeneration",),
         tower=seen(_tower),
+        states_tower_size=False,  # SGLang keeps `vision_config` as a mapping
         draft=Draft(build=_modules, count_name="num_mtp_modules", default_count=1),
     ),
 )

@@ -25,8 +25,8 @@ MOST_COMPARED: Final = 80  # characters of a class's name
 MOST_CLOSE: Final = 3
 CLOSE: Final = 0.8  # of the letters of two names
 NOT_FAMILIES: Final = frozenset({
-    "adapters", "captured", "early_states", "ends", "incomplete", "own_code", "own_files", "parts", "quantized",
-    "registry", "served_by", "since", "vocabulary",
+    "adapters", "captured", "early_states", "ends", "in_sglang", "incomplete", "own_code", "own_files", "parts",
+    "quantized", "registry", "served_by", "since", "vocabulary",
 })  # fmt: skip
 
 

@@ -4,7 +4,8 @@ SGLang runs a class that it lacks by that of the Transformers library, unless th
 be exchanged. TensorRT-LLM's PyTorch backend, which `trtllm-serve` starts, runs the classes of its own index alone;
 AutoDeploy, which runs more, is not what is sized.
 
-SGLang splits a class by layers whose `forward` takes `pp_proxy_tensors`, as that of the Transformers library does.
+SGLang splits a class by layers whose `forward` takes `pp_proxy_tensors`, as that of the Transformers library does; of
+Granite 4.0, whose embeddings are tied, the last stage fails ("'PPMissingLayer' object has no attribute 'weight'").
 
 Sources:
     SGLang 0.5.23 `srt/models/` (`EntryClass`), `srt/model_loader/utils.py` (`resolve_transformers_arch`); Transformers
@@ -33,7 +34,8 @@ SGLANG_WITHOUT_STAGES_NAMES: Final = """
     ExaoneForCausalLM FalconH1ForCausalLM FalconMambaForCausalLM GPT2LMHeadModel GPTBigCodeForCausalLM
     GPTJForCausalLM Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma3nForCausalLM
     Gemma3nForConditionalGeneration Gemma4UnifiedForConditionalGeneration GemmaForCausalLM GraniteForCausalLM
-    GraniteMoeForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM GraniteSWAForCausalLM
+    GraniteMoeForCausalLM GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM
+    GraniteSWAForCausalLM
     Grok1ForCausalLM Grok1ModelForCausalLM HYV3ForCausalLM HYV4ForCausalLM HunYuanDenseV1ForCausalLM
     HunYuanMoEV1ForCausalLM InternLM2ForCausalLM InternS1ForConditionalGeneration InternVLChatModel
     KimiVLForConditionalGeneration Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration

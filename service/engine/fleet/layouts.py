@@ -13,6 +13,7 @@ from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor, padded_vocabulary
 from service.engine.memory.kernels import runs_over_ranks
+from service.engine.memory.own_parts import as_held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,8 @@ def check_layout(
     """
     check_exchange(architecture, quantization, layout, device)
     tp = layout.tensor_parallel_size
-    divisions = _divisions(architecture, quantization)
+    held = as_held(architecture, device.plan) if device.plan.has_own_classes else architecture
+    divisions = _divisions(held, quantization)
     joined = _joined_ranks(architecture, layout, device)
     for name, size in divisions.exact:
         if size % tp:

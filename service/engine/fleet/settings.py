@@ -27,6 +27,7 @@ from service.engine.fleet.starts import (
 from service.engine.fleet.wide import chosen_share
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod
 from service.engine.memory.drafts import check_drafts, default_method
+from service.engine.memory.kernels import own_page_size
 
 Number = TypeVar("Number", int, float)
 
@@ -175,6 +176,9 @@ def _settings(
         swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
         states_per_request=rules.states_per_request,
         caps_windows=rules.plan.caps_windows,
+        page_size=own_page_size(model.architecture, device_of(gpu, rules)),
+        counts_stated_drafts=rules.plan.counts_stated_drafts,
+        pads_states=rules.plan.pads_states,
         compressed_pools=rules.plan.compressed_pools,
         stage_rule=rules.plan.stage_rule,
         mamba_cache_dtype=stated.mamba_cache_dtype,

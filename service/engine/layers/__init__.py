@@ -1,6 +1,6 @@
 """What a model is made of: the one door to layer variants, and to the rules they answer."""
 
-from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead
+from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead, Ends, SglangTower
 from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     DetailRule,
@@ -59,6 +59,7 @@ __all__ = [
     "Divisor",
     "DraftHead",
     "Encoder",
+    "Ends",
     "FeedForward",
     "GatedDeltaNet",
     "GroupedQueryAttention",
@@ -83,6 +84,7 @@ __all__ = [
     "RotaryTable",
     "Rotated",
     "Routing",
+    "SglangTower",
     "Sharding",
     "SharedBlocks",
     "ShortConvolution",

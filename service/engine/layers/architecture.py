@@ -10,6 +10,7 @@ Source:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from service.engine.derived import Derived
 from service.engine.formats.elements import dtype_bytes
@@ -21,6 +22,20 @@ from service.engine.layers.grouped import GroupedQueryAttention
 from service.engine.layers.residual import AlternatingUpdates
 from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Which pipeline stages and which ranks hold the embedding table and the output head."""
+
+    repeats_table: bool = False  # every pipeline stage holds it
+    repeats_head: bool = False
+    has_whole_table: bool = False  # every tensor-parallel rank holds all of it
+    more_heads: int = 0  # than one, or than none where the table serves as one
+
+
+ONCE: Final = Ends()
+SglangTower = Literal["split", "padded", "whole", "none"]  # how its ranks hold a tower for images or sound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +82,12 @@ class Architecture:
     hands_early_states: bool = True  # to a head that drafts with EAGLE-3; else vLLM refuses one
     early_states_over_stages: str = ""  # since which vLLM does so from one pipeline stage to the next; empty: none
     has_stages: bool = True  # else vLLM refuses to split it by layers
-    repeats_embeddings: bool = False  # every pipeline stage holds embeddings
-    repeats_ends: bool = False  # every pipeline stage holds embeddings and output head
+    ends: Ends = ONCE  # as vLLM's class holds them
+    sglang_ends: Ends = ONCE
+    sglang_tower: SglangTower = "split"
+    keeps_features_on_hopper: bool = False  # SGLang: of images, beside its pool
+    pools_all_in_sglang: bool = False  # of its layers, on every pipeline stage
+    reads_text_in_sglang: bool = False  # alone, unless it is started with `--enable-multimodal`
     brings_code: bool = False  # its checkpoints carry code that the engine runs only when told to
     lacked_by: frozenset[EngineName] = frozenset()  # other engines, whose newest version has no class for it
     unstaged_by: frozenset[EngineName] = frozenset()  # other engines, that refuse to split it by layers
@@ -123,6 +142,18 @@ class Architecture:
         layers = (replace(layer, mixers=tuple(others[mixer] for mixer in layer.mixers)) for layer in self.layers)
         return replace(self, layers=tuple(layers))
 
+    def with_own_caches(self) -> "Architecture":
+        """Return the model as engines run it that share no cache between layers; itself where none is."""
+        if not self.shared_caches:
+            return self
+        return self.with_mixers(
+            lambda mixer: (
+                replace(mixer, shares_cache_with=None)
+                if isinstance(mixer, GroupedQueryAttention) and mixer.shares_cache_with is not None
+                else mixer
+            )
+        )
+
     @property
     def element_bytes(self) -> int:
         """Return the bytes of one unquantized weight or activation."""
@@ -176,6 +207,7 @@ class DraftHead:
     num_norms: int = 3  # of each module, besides its layers'
     widened_inputs: int = 0  # elements that queries, keys and values take in beyond the model's width
     head_vocab_size: int = 0  # rows of an output head of its own in each module; 0 where it is the model's
+    states_count: bool = True  # as `num_nextn_predict_layers`, by which SGLang knows of it when it sizes its pool
     is_vocab_mapped: bool = False  # that vocabulary is a part of the model's, mapped by 64-bit numbers
     is_quantized: bool = True  # stored as the model's checkpoint is
     keeps_model_dtype: bool = False  # of its cache, whatever is asked for

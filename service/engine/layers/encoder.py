@@ -32,7 +32,7 @@ class Encoder:
     split_elements_per_token: int = 0  # divided over tensor-parallel ranks
     whole_elements_per_token: int = 0
     unbounded_tokens: int = 0  # of the longest video, for versions that do not bound it by the context [tokens]
-    copied_parameters: int = 0  # of those that vLLM splits, which SGLang has whole on every rank
+    copied_parameters: int = 0  # that vLLM splits and SGLang has whole on every rank; below 0: the other way round
     outputs: int = 1  # vectors as wide as the language model that one token yields: its own, and one per deep stack
 
     def parameters(self, tensor_parallel_size: int) -> int:
@@ -60,6 +60,25 @@ class Encoder:
             whole_parameters=self.whole_parameters + self.copied_parameters,
             copied_parameters=0,
         )
+
+    def whole(self) -> "Encoder":
+        """Return the tower of an engine that splits nothing of it.
+
+        >>> Encoder(split_parameters=1_000, whole_parameters=10, num_heads=16).whole().parameters(8)
+        1010
+        """
+        beside = None if self.beside is None else self.beside.whole()
+        parameters = self.split_parameters + self.whole_parameters
+        whole = replace(self, split_parameters=0, whole_parameters=parameters, copied_parameters=0, beside=beside)
+        return whole.padded()
+
+    def padded(self) -> "Encoder":
+        """Return the tower of an engine that adds heads until ranks divide them.
+
+        >>> len(Encoder(split_parameters=1_000, whole_parameters=10, num_heads=12).padded().divisors)
+        0
+        """
+        return replace(self, num_heads=None)
 
     def live_elements(self, tensor_parallel_size: int) -> int:
         """Return what is alive per prompt token in the widest layer on one rank. [elements]."""

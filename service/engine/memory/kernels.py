@@ -114,3 +114,14 @@ def _without_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Refu
         field = "decode_context_parallel_size"
         return RefusedStartError(f"{refused} with {field}={asked.context_ranks}", field=field, accepted="1")
     return RefusedStartError(refused, field="gpu", accepted="a GPU of compute capability 9.0 or 10.0")
+
+
+def own_page_size(architecture: Architecture, device: Device) -> int:
+    """Return the pages of SGLang's own choice on a GPU: of models whose every layer attends plainly. [tokens].
+
+    Source: SGLang 0.5.6 to 0.5.23 `server_args.py` and `arg_groups/attention_hook.py` ("TensorRT-LLM MHA only supports
+    page_size of 16, 32 or 64").
+    """
+    needs = [mixer.kernel_needs for mixer in architecture.mixers]
+    is_plain = all(of_layer and all(need.kind == "grouped" for need in of_layer) for of_layer in needs)
+    return device.page_size if is_plain else 1

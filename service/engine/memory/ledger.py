@@ -16,6 +16,7 @@ from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture, Mixer
 from service.engine.memory.activation import Working, working_of
 from service.engine.memory.captured import LARGEST_GRAPH_BATCH, Captures, captures_of
+from service.engine.memory.images import kept_for_images
 from service.engine.memory.results import MemoryPerGpu
 from service.engine.memory.share import part_of_share, with_own_share
 
@@ -89,6 +90,7 @@ class Ledger:
     non_torch_bytes: int
     given_bytes: int | None  # of the cache; None: it is what is left
     share: Callable[[int, int], float]  # of the memory, by tokens and sequences [fraction]
+    images_bytes: Callable[[int], int]  # kept beside the cache, by sequences
     measured: MeasuredMemory | None
 
     def cache_bytes(self, tokens: int, seqs: int) -> int:
@@ -119,7 +121,8 @@ class Ledger:
             return self._spent(tokens, seqs), self.given_bytes
         share, counts_graphs = self.share(tokens, seqs), self.rules.graph_accounting == "inside"
         spent = self._spent(tokens, seqs)
-        return spent, self.rules.serving_engine.cache_bytes(spent, share, counts_graphs=counts_graphs)
+        left = self.rules.serving_engine.cache_bytes(spent, share, counts_graphs=counts_graphs)
+        return spent, left - self.images_bytes(seqs)
 
     def _spent(self, tokens: int, seqs: int) -> Spent:
         graph_bytes = int(self.captures.largest(tokens, seqs) * self.graph_bytes)
@@ -145,6 +148,7 @@ def ledger_for(
 ) -> Ledger:
     """Return the ledger under any batch, as of `memory_per_gpu`; `part` is what is kept of the share."""
     own = rules_of_model(architecture, rules)
+    copies = layout.data_parallel_size if architecture.has_experts else 1
 
     def share(tokens: int, seqs: int) -> float:
         if not settings.is_share_open:
@@ -162,6 +166,7 @@ def ledger_for(
         non_torch_bytes=non_torch_bytes(gpu, layout, own, is_compiled=not settings.enforce_eager),
         given_bytes=settings.kv_cache_memory_bytes,
         share=share,
+        images_bytes=lambda seqs: kept_for_images(architecture, gpu, layout, rules, copies * seqs),
         measured=measured,
     )
 

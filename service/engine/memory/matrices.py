@@ -94,17 +94,19 @@ def embedding_matrices(
     architecture: Architecture, layout: Layout, rest: Layout | None = None
 ) -> tuple[list[Matrix], list[Matrix]]:
     """Return what the first and the last pipeline stage hold besides layers."""
-    rows = vocabulary_rows(architecture.vocab_size, layout.tensor_parallel_size)
-    hidden = architecture.hidden_size
-    table = Matrix(module=EMBEDDINGS, rows=rows, columns=hidden, is_linear=False)
+    hidden, vocabulary, ends = architecture.hidden_size, architecture.vocab_size, architecture.ends
+    split = vocabulary_rows(vocabulary, layout.tensor_parallel_size)
+    shared = Matrix(module=EMBEDDINGS, rows=split, columns=hidden, is_linear=False)
+    table = replace(shared, rows=vocabulary) if ends.has_whole_table else shared
     first = [table, vector("model.extra", architecture.extra_parameters), *_beside(architecture, layout)]
     final_norm = vector("model.norm", hidden * _final_vectors(architecture))
-    if architecture.ties_embeddings:
-        return first, [final_norm] if layout.pipeline_parallel_size == 1 else [final_norm, table]
-    rows = vocabulary_rows(architecture.vocab_size, (rest or layout).tensor_parallel_size)
+    rows = vocabulary_rows(vocabulary, (rest or layout).tensor_parallel_size)
     head = Matrix(module=HEAD, rows=rows, columns=hidden, biases=rows if architecture.has_head_bias else 0)
+    more = ends.more_heads * [head]
+    if architecture.ties_embeddings:
+        return first, [final_norm, *more] if layout.pipeline_parallel_size == 1 else [final_norm, shared, *more]
     joined_streams = architecture.residual_streams if architecture.joins_streams else 1
-    return first, [final_norm, stream_joiner(joined_streams, hidden, "model.hc_head"), head]
+    return first, [final_norm, stream_joiner(joined_streams, hidden, "model.hc_head"), head, *more]
 
 
 def _final_vectors(architecture: Architecture) -> int:
@@ -120,7 +122,8 @@ def _beside(architecture: Architecture, layout: Layout) -> list[Matrix]:
     if (encoder := architecture.encoder) is not None:
         matrices.append(vector(TOWER, encoder.parameters(tp)))
     if (embedding := architecture.per_layer_embeddings) is not None:
-        matrices += embedding.model_matrices(hidden, len(architecture.layers), tp)
+        ranks = 1 if architecture.ends.has_whole_table else tp
+        matrices += embedding.model_matrices(hidden, len(architecture.layers), ranks)
     if (blocks := architecture.shared_blocks) is not None:
         matrices += blocks.matrices(hidden, tp)
     if (updates := architecture.alternating_updates) is not None:

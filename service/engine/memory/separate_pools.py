@@ -2,7 +2,7 @@
 
     rest        = what the weights leave of `mem_fraction_static`
     states      = floor(rest x r / (1 + r) / (state bytes x (1 + drafted / slots)))    r = mamba_full_memory_ratio;
-                  without prefix caching, one of each request that may run
+                  without prefix caching, one of each request that may run; since 0.5.17 one is no request's
     full tokens = floor(what is left / (full bytes + s x window bytes))                s = swa_full_tokens_ratio
     window      = floor(s x full tokens); without prefix caching since 0.5.14, what requests hold by `windows.py`
 
@@ -23,26 +23,25 @@ from typing import Final
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
 from service.engine.engines.plans import NEWEST
-from service.engine.inputs import EngineSettings, Layout, StateDtype
+from service.engine.inputs import EngineSettings, Layout
 from service.engine.layers import Architecture, CacheSpec
-from service.engine.memory.cache_shape import CacheAsk, CacheShape, cache_shape
+from service.engine.memory.cache_shape import cache_shape
 from service.engine.memory.compressed_pools import (
     compressed_pools,
     compressed_windows_ratio,
     fullest_stage,
 )
-from service.engine.memory.drafts import draft_of, reserved_tokens
+from service.engine.memory.drafts import reserved_tokens
 from service.engine.memory.pools import SeparatePools
 from service.engine.memory.results import KvCache, KvCacheGroup
 from service.engine.memory.shared_pool import in_flight_tokens, longest_fitting
+from service.engine.memory.stage_slots import layers_shape, stage_slots
 from service.engine.memory.windows import capped_windows, kept_in_windows
 
 MAMBA_FULL_MEMORY_RATIO: Final = Fraction(9, 10)  # `--mamba-full-memory-ratio`: bytes of states to bytes of the rest
 SWA_FULL_TOKENS_RATIO: Final = Fraction(8, 10)  # `--swa-full-tokens-ratio`: tokens of windowed to full layers
 PAGE_SIZE: Final = 1  # `--page-size` [tokens]
-# Of states' matrices, where neither a flag nor the config (`mamba_ssm_dtype`) names one: `configs/mamba_utils.py`
-# (`mamba2_state_dtype`). Convolutions stay in bf16.
-STATE_DTYPE: Final[StateDtype] = "float32"
+PAGES_ON_TEN: Final = (16, 32, 64)  # that TensorRT-LLM's kernels read; others become 64 [tokens]
 STATES_WITHOUT_PREFIXES: Final = 1
 # Slots behind the window are given back once per window of decoded tokens.
 WINDOWS_HELD: Final = 2
@@ -99,35 +98,31 @@ def separate_pools(
     page = _page_size(architecture, settings)
     if architecture.compresses_past:
         return compressed_pools(architecture, layout, settings, available_bytes, page)
-    specs = _rank_specs(architecture, layout, settings)
-    windows = [spec for spec in specs if spec.window] if has_window_pool(architecture) else []
-    full_bytes = sum(ceil_div(spec.token_bytes, spec.context_ranks) for spec in specs) - sum(
-        spec.token_bytes for spec in windows
-    )
-    window_bytes = sum(spec.token_bytes for spec in windows)
-    state_bytes = sum(spec.state_bytes for spec in specs)
+    stages = stage_slots(architecture, layout, settings)
+    state_bytes, window = max(stage.state_bytes for stage in stages), max(stage.window for stage in stages)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
     per_request, ratio = states_per_request(settings), windows_ratio(architecture, settings)
-    window = max((spec.window for spec in windows), default=0)
-    capped = round_up(capped_windows(settings, window, page), page) if windows and ratio is None else 0
+    capped = round_up(capped_windows(settings, window, page), page) if window and ratio is None else 0
     has_own_states = state_bytes > 0 and not settings.enable_prefix_caching
+    padded = int(settings.pads_states and state_bytes > 0)
     num_states = (
         settings.max_num_seqs
         if has_own_states
-        else _num_states(available_bytes, state_bytes, Fraction(drafted, per_request))
+        else _num_states(available_bytes, state_bytes, Fraction(drafted, per_request), padded * (1 + drafted))
     )
     # States of drafted tokens are kept for running requests alone, beside the pool.
-    per_drafting = min(settings.max_num_seqs, num_states // per_request) * drafted
-    states = state_bytes * (num_states + per_drafting)
-    left = max(available_bytes - states - capped * window_bytes, 0)
-    per_token = full_bytes + (ratio or 0) * window_bytes
-    tokens = int(left / per_token) if per_token else 0
+    per_drafting = (min(settings.max_num_seqs, num_states // per_request) + padded) * drafted
+    states = state_bytes * (num_states + padded + per_drafting)
+    left = max(available_bytes - states, 0)
+    fullest = min(stages, key=lambda stage: stage.tokens(left, capped, ratio or 0))
+    full_bytes, window_bytes = fullest.full_bytes, fullest.window_bytes
+    tokens = fullest.tokens(left, capped, ratio or 0)
     num_pages = tokens // page
     return SeparatePools(
         page_size=page,
         num_pages=num_pages,
         full_bytes_per_token=full_bytes,
-        window_tokens=capped or (int((ratio or 0) * num_pages * page) // page * page if windows else 0),
+        window_tokens=capped or (int((ratio or 0) * num_pages * page) // page * page if window else 0),
         window_bytes_per_token=window_bytes,
         kept_in_windows=kept_in_windows(settings, window, page) if capped else WINDOWS_HELD * window,
         bytes_per_page=page * full_bytes + int((ratio or 0) * page * window_bytes),
@@ -219,16 +214,16 @@ def bytes_to_hold_one(architecture: Architecture, layout: Layout, settings: Engi
     if not pools.state_bytes or pools.is_capped:
         return ceil(growing)
     drafted = settings.num_speculative_tokens + 1 if settings.num_speculative_tokens else 0
-    states = pools.state_bytes * (pools.states_per_request + drafted)
+    states = pools.state_bytes * (pools.states_per_request + drafted + settings.pads_states * (1 + drafted))
     return ceil(max(growing, states / MAMBA_FULL_MEMORY_RATIO) * (1 + MAMBA_FULL_MEMORY_RATIO))
 
 
-def _num_states(available_bytes: int, state_bytes: int, drafted: Fraction) -> int:
+def _num_states(available_bytes: int, state_bytes: int, drafted: Fraction, padded: int) -> int:
     """Return `max_mamba_cache_size`: states that fit their share, with those of drafted tokens beside them."""
     if not state_bytes:
         return 0
     share = MAMBA_FULL_MEMORY_RATIO / (1 + MAMBA_FULL_MEMORY_RATIO)
-    return int(available_bytes * share / (state_bytes * (1 + drafted)))
+    return max(int((available_bytes * share - padded * state_bytes) / (state_bytes * (1 + drafted))), 0)
 
 
 def _request_bytes(pools: SeparatePools, num_tokens: int, in_flight_tokens: int) -> int:
@@ -244,33 +239,23 @@ def _bytes_of_all_ranks(
     """Return the bytes of a token, the same within its windows, and those of a request's state, before sharding."""
     if architecture.compresses_past:
         return whole.full_bytes_per_token, whole.full_bytes_per_token + whole.window_bytes_per_token, 0
-    shape = _shape(architecture, layout, settings)
+    shape = layers_shape(architecture, layout, settings)
     within = shape.bytes_per_token_within_windows
     return shape.bytes_per_token if whole.window_bytes_per_token else within, within, shape.state_bytes_per_request
 
 
 def _page_size(architecture: Architecture, settings: EngineSettings) -> int:
     """Return `--page-size`: one token unless asked otherwise, or what the layers' kernels want. [tokens]."""
-    return max(settings.block_size or PAGE_SIZE, *(mixer.page_size or PAGE_SIZE for mixer in architecture.mixers))
-
-
-def _shape(architecture: Architecture, layout: Layout, settings: EngineSettings) -> CacheShape:
-    """Return the layers' sizes; convolutions keep no inputs of drafted tokens in the state itself."""
-    ask = CacheAsk(
-        is_checkpoints_dtype=settings.is_checkpoints_cache_dtype,
-        draft=draft_of(architecture, settings),
-        matrix_dtype=settings.mamba_ssm_cache_dtype,
-        unnamed_matrix_dtype=STATE_DTYPE,
-        stage_rule=settings.stage_rule,
-    )
-    return cache_shape(architecture, layout, settings.kv_cache_dtype, None, ask=ask)
+    own, stated = settings.page_size, settings.block_size or settings.page_size
+    page = stated if own == PAGE_SIZE or stated in PAGES_ON_TEN else own
+    return max(page, *(mixer.page_size or PAGE_SIZE for mixer in architecture.mixers))
 
 
 def _rank_specs(architecture: Architecture, layout: Layout, settings: EngineSettings) -> list[CacheSpec]:
     if architecture.compresses_past:
         return [*fullest_stage(architecture, layout, settings).specs]
     # Rings of an indexer's raw keys lie beside the pools, a few KiB for each request that may run.
-    specs = (spec for group in _shape(architecture, layout, settings).groups for spec in group.specs)
+    specs = (spec for group in layers_shape(architecture, layout, settings).groups for spec in group.specs)
     return [spec for spec in specs if spec.kind != "circular_buffer"]
 
 

@@ -17,6 +17,7 @@ from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.engines.static_share import ALWAYS, PromptObstacle, Served
 from service.engine.inputs import EngineSettings, Gpu, Layout
 from service.engine.layers import Architecture
+from service.engine.memory.images import sees_in_sglang
 
 LATENTS: Final = frozenset({"latent", "sparse"})
 
@@ -62,7 +63,7 @@ def served_of(
         drafts="own" if own else "ngram" if settings.num_speculative_tokens else "none",
         obstacles=frozenset(_obstacles(architecture, gpu, layout, settings, release)),
         is_latent=bool(_kinds(architecture) & LATENTS),
-        tower=architecture.tower_size,
+        tower=None if architecture.reads_text_in_sglang else architecture.tower_size,
     )
 
 
@@ -92,7 +93,7 @@ def _of_shape(architecture: Architecture, gpu: Gpu, layout: Layout, release: str
     if layout.pipeline_parallel_size > 1:
         yield "stages"
     since, left_out = architecture.images_captured_since, architecture.prompts_left_out
-    if architecture.tower_size is not None and not (since and is_within(release, since, "")):
+    if sees_in_sglang(architecture) and not (since and is_within(release, since, "")):
         yield "images"
     if left_out is not None and is_within(release, *left_out):
         yield "class"

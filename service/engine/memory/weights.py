@@ -32,9 +32,10 @@ from service.engine.memory.matrices import (
     layer_matrices,
     projecting_all,
 )
+from service.engine.memory.own_parts import as_held
 from service.engine.memory.stages import pipeline_stages
-from service.engine.memory.towers import as_copied
 
+SCALES_ROWS: Final = 128  # that swizzled scales are padded to, and to groups of four
 MOST_LAYOUTS: Final = 1024  # a mixture has two hundred on a GPU, each in four formats
 
 
@@ -85,7 +86,7 @@ def rank_weights(
     spread = Spread(shared, beside_attention(shared, joins_copies=device.plan.joins_copies))
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
-    architecture = as_copied(as_indexed(architecture, device.plan), device.plan)
+    architecture = as_held(as_indexed(architecture, device.plan), device.plan)
     kernels, plan = expert_kernels(device), device.plan
     return _rank_weights(
         architecture, spread, quantization, draft, kernels, interleaves, plan.shares_draft_ends, plan.stage_rule
@@ -136,17 +137,15 @@ def _fullest_stage(
     }
     stages = _layers_of_stages(architecture, quantization, spread.attention.pipeline_parallel_size, stage_rule)
     ties = architecture.ties_embeddings  # the head is the table then, which the last stage holds for it
-    repeats_both = architecture.repeats_ends and not ties
+    ends = architecture.ends
     rank_parts = []
     for number, kinds in enumerate(stages):
         parts = [(of_kind[kind], layers) for kind, layers in kinds]
         if number == 0:
             parts.insert(0, (first, 1))
-        elif architecture.repeats_embeddings and not (
-            ties and (architecture.repeats_ends or number == len(stages) - 1)
-        ):
+        elif ends.repeats_table and not (ties and (ends.repeats_head or number == len(stages) - 1)):
             parts.insert(0, (table, 1))
-        if number == len(stages) - 1 or (architecture.repeats_ends and (number or repeats_both)):
+        if number == len(stages) - 1 or (ends.repeats_head and (number or not ties)):
             parts.append((last, 1))
         rank_parts.append(parts)
     rank_parts[-1].append((drafted, 1))
@@ -267,6 +266,8 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
     tile = kernels.wide_scales_tile if own is not scheme and own.scheme == "mxfp4" else 0
     if tile and matrix.inner_columns % tile:
         return matrix.count * matrix.rows * ceil_div(matrix.columns, own.block) * SINGLE_BYTES
+    if matrix.is_routed and kernels.copies_fp4_scales and own.scheme == "nvfp4" and own.is_modelopt:
+        return matrix.count * round_up(matrix.rows, SCALES_ROWS) * round_up(ceil_div(matrix.columns, own.block), 4)
     if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
         return _shuffled_bytes(kernels.storage.padded(matrix, "mxfp4"), scheme.block, kernels)
     return 0

@@ -1,4 +1,4 @@
-"""Which parts vLLM's own classes refuse to load, as they were built on a simulated H100."""
+"""Which parts vLLM's and SGLang's own classes refuse to load, as they were built on a simulated H100."""
 
 import pytest
 from starlette.testclient import TestClient
@@ -30,3 +30,16 @@ def test_a_rank_with_a_part_of_a_group_is_refused(client: TestClient, checkpoint
 @pytest.mark.parametrize(("checkpoint", "ranks"), EVEN)
 def test_a_rank_with_whole_groups_starts(client: TestClient, checkpoint: str, ranks: int) -> None:
     assert ask(client, checkpoint, ranks)[0] == 200
+
+
+# SGLang 0.5.23: "The output_size of gate's and up's weight = 192 is not divisible by weight quantization block_n = 128."
+@pytest.mark.parametrize(("engine", "status"), [("sglang", 422), ("vllm", 200)])
+def test_sglang_cuts_no_block_of_an_expert(client: TestClient, engine: str, status: int) -> None:
+    asked = {"model": "Qwen/Qwen3-30B-A3B-FP8", "gpu": "h100", "tensor_parallel_size": 4, "engine": engine}
+    response, dealt = (
+        client.get("/capacity", params={**asked, "expert_parallel": is_dealt}) for is_dealt in ("false", "true")
+    )
+
+    assert response.status_code == status
+    assert status == 200 or "192 of the 768" in response.text
+    assert dealt.status_code == 200

@@ -54,8 +54,10 @@ def test_windowed_layers_have_a_pool_of_their_own(
 def test_states_take_nine_nineteenths(catalog: Snapshot) -> None:
     # Qwen3.5-9B on two RTX 4090: "max_mamba_cache_size: 186, conv_state size: 0.10GB, ssm_state size: 4.38GB",
     # "#tokens: 327310, K size: 2.50 GB, V size: 2.50 GB". One state more is allocated than handed out.
+    # Until 0.5.17 that one was not counted (`mem_cache/kv_cache_configurator.py`).
     architecture = catalog.model("qwen3.5-9b").architecture
-    pools = separate_pools(architecture, TP2, settings(), round((4.48 * 186 / 187 + 5.0) * GIB))
+    former = settings(pads_states=False)
+    pools = separate_pools(architecture, TP2, former, round((4.48 * 186 / 187 + 5.0) * GIB))
 
     assert pools.num_states == 186
     assert 187 * pools.state_bytes / GIB == pytest.approx(4.48, abs=0.01)
@@ -115,13 +117,18 @@ def test_drafts_keep_states_of_running_requests(catalog: Snapshot) -> None:
         separate_pools(
             architecture,
             TP2,
-            settings(num_speculative_tokens=count, speculative_method="mtp" if count else None, max_num_seqs=4_096),
+            settings(
+                num_speculative_tokens=count,
+                speculative_method="mtp" if count else None,
+                max_num_seqs=4_096,
+                counts_stated_drafts=False,  # as before 0.5.20
+            ),
             20 * GIB,
         )
         for count in (0, 3)
     )
 
-    assert drafted.num_states == pytest.approx(plain.num_states / 1.8, abs=1)
+    assert drafted.num_states == pytest.approx(plain.num_states / 1.8, abs=4)  # and those of one request that never is
     assert drafted.state_bytes == plain.state_bytes
     assert drafted.tokens < plain.tokens
 

@@ -266,3 +266,16 @@ def test_marlin_s_kernels_kept_the_loaded_scales_of_experts_in_fp4(catalog: Snap
     assert halves == pytest.approx(scales / 2, rel=0.002)
     assert loaded("rtx-pro-6000", "0.5.15", 8) - loaded("rtx-pro-6000", "0.5.16", 8) == scales
     assert loaded("b200", "0.5.15", 8) == loaded("h200", "0.5.15", 8) - 61 * 2_048 * 4_096
+
+
+def test_scales_of_fp4_experts_lie_there_twice(catalog: Snapshot) -> None:
+    """SGLang 0.5.23's class of MiniMax-M2.7-NVFP4 has 74,369,026,544 bytes on each of two H100, swizzled scales too."""
+    model = catalog.model("minimax-m2.7")
+    parts = rank_weights(
+        model.architecture,
+        layout=Layout(tensor_parallel_size=2),
+        quantization=next(each for each in model.checkpoints if each.weight_format == "nvfp4").quantization,
+        device=device_of(catalog.gpu("h100"), rules_for("sglang", "0.5.23")),
+    ).by_component
+
+    assert sum(parts.values()) - parts["rotary_tables"] - parts["allocator_rests"] == 74_369_026_544

@@ -81,6 +81,7 @@ class Family:
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None
     tower: TowerRule | None = None
     tower_size: tuple[int, int] = TOWER  # layers and width that SGLang finds where the config states neither
+    states_tower_size: bool = True  # else SGLang does not find what the config states
     largest_item: Item | None = None
     sees_images_both_ways: Callable[[ConfigReader], bool] = never  # where `is_mm_prefix_lm` is not stated
     both_ways_since: str = ""

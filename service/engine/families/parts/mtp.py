@@ -13,6 +13,7 @@ from service.engine.families.parts.layer_kinds import chooses_tokens, drafts_ali
 from service.engine.layers import Architecture, DecoderLayer, DenseMlp, DraftHead
 
 Builder = Callable[[ConfigReader, Architecture, int], DraftHead]
+STATED_COUNT = "num_nextn_predict_layers"
 MAX_MODULES = 16  # published checkpoints have one to three
 
 
@@ -21,7 +22,7 @@ class Draft:
     """How a family's prediction modules are counted and built."""
 
     build: Builder  # from the language model's part of the config, the model without modules, and their number
-    count_name: str = "num_nextn_predict_layers"
+    count_name: str = STATED_COUNT
     default_count: int = 0  # published without a count, where the engine builds one module all the same
     builds_only_the_first: bool = False
 
@@ -35,7 +36,10 @@ class Draft:
         if stated > MAX_MODULES:
             raise unknown_kind(self.count_name, stated, f"0 to {MAX_MODULES}")
         modules = min(stated, 1) if self.builds_only_the_first else stated
-        return self.build(reader, architecture, modules) if modules else None
+        if not modules:
+            return None
+        states_count = reader.raw(STATED_COUNT) is not None
+        return replace(self.build(reader, architecture, modules), states_count=states_count)
 
 
 def head_of(architecture: Architecture, layer: DecoderLayer, modules: int, first: str = "") -> DraftHead:

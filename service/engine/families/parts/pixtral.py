@@ -22,4 +22,5 @@ def pixtral(vision: ConfigReader, text: ConfigReader) -> Encoder:
     split, whole = gated_layers(vision, vision.positive("num_hidden_layers", default=24))
     hidden, out = vision.positive("hidden_size"), text.positive("hidden_size")
     merger = 4 * hidden * hidden + hidden
-    return Encoder(split_parameters=split + hidden * out + out * out, whole_parameters=whole + merger)
+    projector = hidden * out + out * out
+    return Encoder(split_parameters=split + projector, whole_parameters=whole + merger, copied_parameters=projector)

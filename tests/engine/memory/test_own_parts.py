@@ -5,7 +5,7 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.inputs import EngineName
-from service.engine.memory.towers import as_copied
+from service.engine.memory.own_parts import as_held
 
 # K2.5's config: `vt_num_hidden_layers` 27, `vt_hidden_size` 1152, `vt_intermediate_size` 4304. SGLang 0.5.9 to 0.5.23
 # `models/kimi_k25.py` makes its `MLP2` of `nn.Linear`, and its attention of `VisionAttention`, which ranks split; the
@@ -21,7 +21,7 @@ def test_sglang_s_ranks_hold_k2_5_s_feed_forward_parts_whole(
     catalog: Snapshot, engine: EngineName, version: str, beyond_vllm: int
 ) -> None:
     model = catalog.model("kimi-k2.5").architecture
-    towers = [model.encoder, as_copied(model, rules_for(engine, version).plan).encoder]
+    towers = [model.encoder, as_held(model, rules_for(engine, version).plan).encoder]
     split, spread = [tower.parameters(8) for tower in towers if tower is not None]
 
     assert spread - split == pytest.approx(beyond_vllm, abs=8)
@@ -31,4 +31,5 @@ def test_sglang_s_ranks_hold_k2_5_s_feed_forward_parts_whole(
 def test_other_towers_are_split_as_vllm_s(catalog: Snapshot, name: str) -> None:
     model = catalog.model(name).architecture
 
-    assert as_copied(model, rules_for("sglang", "0.5.23").plan) is model
+    assert as_held(model, rules_for("sglang", "0.5.23").plan).encoder is model.encoder
+    assert as_held(model, rules_for("vllm", "0.33").plan) is model

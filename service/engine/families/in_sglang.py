@@ -1,0 +1,112 @@
+"""Classes that SGLang's ranks and pipeline stages hold otherwise than vLLM's, and those that read text alone there.
+
+A class that SGLang lacks runs by that of the Transformers library, whose towers no rank splits.
+
+Sources:
+    SGLang 0.5.23 `srt/models/` (each class's constructor: `lm_head` beside no question for `is_last_rank`,
+    `embed_tokens` beside none for `is_first_rank`; `gemma3_causal.py`, `gemma3n_causal.py` and `gemma4_causal.py`:
+    an `nn.Embedding`; `bailing_moe_linear.py`: a head in fp32, as large as two; `lfm2.py`, `lfm2_moe.py` and
+    `lightonocr.py`: a head of its own beside tied embeddings; `dots_ocr.py`: one inside its language model and one
+    around it; `mllama4.py`: `has_vision`; `glm4v.py` and others: `update_vit_attn_dummy_heads_config`),
+    `srt/model_loader/utils.py` (`resolve_transformers_arch`), `srt/model_executor/model_runner_components/
+    layer_setup.py` (`resolve_layer_indices`: a class without `start_layer` has all), `srt/configs/model_config.py`
+    (`mm_disabled_models`: of Gemma 3 and Llama 4 since 0.4.10, of Step 3 since 0.5.3),
+    `srt/arg_groups/model_overrides/qwen3_vl.py` ("cuda_ipc").
+"""
+
+from typing import Final
+
+from service.engine.layers import Ends, SglangTower
+
+HEAD_ON_EVERY_STAGE_NAMES: Final = """
+    ApertusForCausalLM ArceeForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM Exaone4ForCausalLM
+    ExaoneMoEForCausalLM ExaoneMoeForCausalLM Glm4MoeForCausalLM Glm4MoeLiteForCausalLM GptOssForCausalLM
+    InternLM3ForCausalLM LlamaForCausalLM Mistral3ForConditionalGeneration MistralForCausalLM MixtralForCausalLM
+    OPTForCausalLM Phi3ForCausalLM Qwen2MoeForCausalLM Qwen3MoeForCausalLM
+"""
+HEAD_ON_EVERY_STAGE: Final = frozenset(HEAD_ON_EVERY_STAGE_NAMES.split())
+TABLE_ON_EVERY_STAGE: Final = frozenset({"MiniMaxM2ForCausalLM", "OPTForCausalLM"})
+WHOLE_TABLE_NAMES: Final = """
+    Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma3nForCausalLM Gemma3nForConditionalGeneration
+    Gemma4ForCausalLM Gemma4ForConditionalGeneration Gemma4UnifiedForConditionalGeneration
+"""
+WHOLE_TABLE: Final = frozenset(WHOLE_TABLE_NAMES.split())
+MORE_HEADS_NAMES: Final = """
+    BailingMoeV2_5ForCausalLM DotsOCRForCausalLM Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration
+    LightOnOCRForConditionalGeneration
+"""
+MORE_HEADS: Final = frozenset(MORE_HEADS_NAMES.split())
+WHOLE_TOWER_NAMES: Final = """
+    AriaForConditionalGeneration Blip2ForConditionalGeneration FuyuForCausalLM Idefics3ForConditionalGeneration
+    LlavaNextForConditionalGeneration LlavaOnevisionForConditionalGeneration PaliGemmaForConditionalGeneration
+    SmolVLMForConditionalGeneration
+"""
+WHOLE_TOWER: Final = frozenset(WHOLE_TOWER_NAMES.split())
+WITHOUT_TOWER: Final = frozenset({"Llama4ForConditionalGeneration"})
+PADDED_TOWER_NAMES: Final = """
+    Glm4vForConditionalGeneration Glm4vMoeForConditionalGeneration GlmOcrForConditionalGeneration
+    InternS1ForConditionalGeneration InternVLChatModel
+"""
+PADDED_TOWER: Final = frozenset(PADDED_TOWER_NAMES.split())
+POOL_OF_ALL_LAYERS_NAMES: Final = """
+    BailingMoeV3VLForConditionalGeneration Gemma4ForConditionalGeneration Glm4vForConditionalGeneration
+    Glm4vMoeForConditionalGeneration GlmOcrForConditionalGeneration MiniMaxM2ForCausalLM
+    Mistral3ForConditionalGeneration NemotronHForCausalLM OPTForCausalLM Qwen2_5_VLForConditionalGeneration
+"""
+POOL_OF_ALL_LAYERS: Final = frozenset(POOL_OF_ALL_LAYERS_NAMES.split())
+FEATURES_ON_HOPPER: Final = frozenset({"Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration"})
+TEXT_ALONE: Final = WITHOUT_TOWER | {"Gemma3ForConditionalGeneration", "Step3VLForConditionalGeneration"}
+
+
+def sglang_ends(name: str) -> Ends:
+    """Return what stages and ranks of a class hold of embeddings and output head in SGLang.
+
+    >>> sglang_ends("LlamaForCausalLM").repeats_head, sglang_ends("Gemma3ForCausalLM").has_whole_table
+    (True, True)
+    """
+    return Ends(
+        repeats_table=name in TABLE_ON_EVERY_STAGE,
+        repeats_head=name in HEAD_ON_EVERY_STAGE,
+        has_whole_table=name in WHOLE_TABLE,
+        more_heads=int(name in MORE_HEADS),
+    )
+
+
+def sglang_tower(name: str) -> SglangTower:
+    """Return how ranks hold a class's tower in SGLang: Llama 4's is not built unless images are asked for.
+
+    >>> [sglang_tower(name) for name in ("Llama4ForConditionalGeneration", "SmolVLMForConditionalGeneration")]
+    ['none', 'whole']
+    """
+    if name in WITHOUT_TOWER:
+        return "none"
+    if name in PADDED_TOWER:
+        return "padded"
+    return "whole" if name in WHOLE_TOWER else "split"
+
+
+def reads_text_alone(name: str) -> bool:
+    """Return whether SGLang serves text alone of a class, unless it is started with `--enable-multimodal`.
+
+    >>> reads_text_alone("Gemma3ForConditionalGeneration"), reads_text_alone("Gemma4ForConditionalGeneration")
+    (True, False)
+    """
+    return name in TEXT_ALONE
+
+
+def keeps_features(name: str) -> bool:
+    """Return whether features of images stay on large GPUs of Hopper's, where SGLang serves a class on one server.
+
+    >>> keeps_features("Qwen3VLMoeForConditionalGeneration"), keeps_features("Qwen2_5_VLForConditionalGeneration")
+    (True, False)
+    """
+    return name in FEATURES_ON_HOPPER
+
+
+def pools_all_layers(name: str) -> bool:
+    """Return whether each pipeline stage has a cache for the layers of all stages: the class does not say which it has.
+
+    >>> pools_all_layers("MiniMaxM2ForCausalLM"), pools_all_layers("Qwen3MoeForCausalLM")
+    (True, False)
+    """
+    return name in POOL_OF_ALL_LAYERS
