@@ -269,8 +269,11 @@ def _recipe_warnings(checkpoint: Checkpoint) -> tuple[str, ...]:
 
 
 def _image_warnings(plan: MemoryPlan, device: Device) -> tuple[str, ...]:
-    """Return what a reader must know where a stated token budget is smaller than an image that is read whole."""
-    least, budget = fewest_batched_tokens(plan.model.architecture, device), plan.settings.max_num_batched_tokens
+    """Return what a reader must know of images: read by request alone, or larger than a stated token budget."""
+    architecture = plan.model.architecture
+    if device.name == "sglang" and architecture.encoder is not None and architecture.reads_text_in_sglang:
+        return ("SGLang serves text alone of this model; with --enable-multimodal it has less memory for the cache",)
+    least, budget = fewest_batched_tokens(architecture, device), plan.settings.max_num_batched_tokens
     if budget >= least:
         return ()
     told = f"max_num_batched_tokens {budget} is less than the {least} tokens of an image, which {device.engine}"

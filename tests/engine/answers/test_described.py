@@ -8,7 +8,7 @@ from service.engine.answers.described import NO_TIME_WARNING, Described
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.answers.size import size
 from service.engine.fleet.questions import StatedSettings
-from service.engine.inputs import Limits, StatedLayout
+from service.engine.inputs import EngineName, Limits, StatedLayout
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
 
 
@@ -78,6 +78,17 @@ def test_a_step_smaller_than_an_image_that_is_read_whole_is_told(asked: Asked) -
     assert "image" not in warnings("gemma-4-26b-a4b-it", 2_496)
     assert "image" not in warnings("gemma-4-26b-a4b-it", 2_048, is_text_only=True)
     assert "image" not in warnings("qwen3-vl-8b-instruct", 2_048)  # reads images in pieces
+
+
+def test_sglang_s_text_alone_is_told(asked: Asked) -> None:
+    """SGLang 0.5.23 `configs/model_config.py`: "Multimodal is disabled for ... set --enable-multimodal"."""
+
+    def told(model: str, engine: EngineName) -> bool:
+        return "--enable-multimodal" in " ".join(size(asked(model, load=users(1), rules=rules_for(engine))).warnings)
+
+    assert told("gemma-3-12b-it", "sglang")
+    assert not told("gemma-3-12b-it", "vllm")
+    assert not told("gemma-4-26b-a4b-it", "sglang")
 
 
 def test_published_builds_without_kernels_for_volta_are_told(asked: Asked) -> None:

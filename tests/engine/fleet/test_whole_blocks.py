@@ -35,9 +35,10 @@ def test_a_rank_with_whole_groups_starts(client: TestClient, checkpoint: str, ra
 # SGLang 0.5.23: "The output_size of gate's and up's weight = 192 is not divisible by weight quantization block_n = 128."
 @pytest.mark.parametrize(("engine", "status"), [("sglang", 422), ("vllm", 200)])
 def test_sglang_cuts_no_block_of_an_expert(client: TestClient, engine: str, status: int) -> None:
-    asked = {"model": "Qwen/Qwen3-30B-A3B-FP8", "gpu": "h100", "tensor_parallel_size": 4, "engine": engine}
+    asked: dict[str, str | int] = {"model": "Qwen/Qwen3-30B-A3B-FP8", "gpu": "h100", "tensor_parallel_size": 4}
     response, dealt = (
-        client.get("/capacity", params={**asked, "expert_parallel": is_dealt}) for is_dealt in ("false", "true")
+        client.get("/capacity", params={**asked, "engine": engine, "expert_parallel": is_dealt})
+        for is_dealt in ("false", "true")
     )
 
     assert response.status_code == status
