@@ -13,6 +13,7 @@ from service.engine.families.in_sglang import (
     keeps_features,
     pools_all_layers,
     reads_text_alone,
+    sglang_copies,
     sglang_ends,
     sglang_tower,
 )
@@ -191,6 +192,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         ends=ends_of(model.name),
         sglang_ends=sglang_ends(model.name),
         sglang_tower=sglang_tower(model.name),
+        sglang_copies=sglang_copies(model.name),
         keeps_features_on_hopper=keeps_features(model.name),
         pools_all_in_sglang=pools_all_layers(model.name),
         reads_text_in_sglang=reads_text_alone(model.name),

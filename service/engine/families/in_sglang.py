@@ -1,6 +1,7 @@
 """Classes that SGLang's ranks and pipeline stages hold otherwise than vLLM's, and those that read text alone there.
 
-A class that SGLang lacks runs by that of the Transformers library, whose towers no rank splits.
+A class that SGLang lacks runs by that of the Transformers library, whose towers no rank splits, and whose attention
+all ranks do.
 
 Sources:
     SGLang 0.5.23 `srt/models/` (each class's constructor: `lm_head` beside no question for `is_last_rank`,
@@ -11,12 +12,14 @@ Sources:
     `srt/model_loader/utils.py` (`resolve_transformers_arch`), `srt/model_executor/model_runner_components/
     layer_setup.py` (`resolve_layer_indices`: a class without `start_layer` has all), `srt/configs/model_config.py`
     (`mm_disabled_models`: of Gemma 3 and Llama 4 since 0.4.10, of Step 3 since 0.5.3),
-    `srt/arg_groups/model_overrides/qwen3_vl.py` ("cuda_ipc").
+    `srt/arg_groups/model_overrides/qwen3_vl.py` ("cuda_ipc"); each class's attention, split by `get_parallel().tp_size`
+    where others say `attn_tp_size`; `layers/dp_attention.py` (`reject_attn_tp_shard_with_tp_reduce`: "the output is
+    wrong", of `phimoe.py`, and of towers by `layers/attention/vision.py` and `models/kimi_vl_moonvit.py`).
 """
 
 from typing import Final
 
-from service.engine.layers import Ends, SglangTower
+from service.engine.layers import Ends, SglangCopies, SglangTower
 
 HEAD_ON_EVERY_STAGE_NAMES: Final = """
     ApertusForCausalLM ArceeForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM Exaone4ForCausalLM
@@ -55,6 +58,21 @@ POOL_OF_ALL_LAYERS_NAMES: Final = """
 """
 POOL_OF_ALL_LAYERS: Final = frozenset(POOL_OF_ALL_LAYERS_NAMES.split())
 FEATURES_ON_HOPPER: Final = frozenset({"Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration"})
+ATTENTION_ON_ALL_RANKS_NAMES: Final = """
+    AXK1ForCausalLM AfmoeForCausalLM AriaForConditionalGeneration Cohere2MoeForCausalLM DbrxForCausalLM
+    DeepseekForCausalLM DeepseekOCR2ForCausalLM DeepseekOCRForCausalLM Dots1ForCausalLM Ernie4_5_MoeForCausalLM
+    Ernie4_5_VLMoeForConditionalGeneration FlexOlmoForCausalLM Gemma4ForCausalLM Gemma4ForConditionalGeneration
+    GraniteMoeForCausalLM GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM
+    Grok1ForCausalLM Grok1ModelForCausalLM HYV3ForCausalLM HunYuanMoEV1ForCausalLM KimiLinearForCausalLM
+    Lfm2MoeForCausalLM MixtralForCausalLM OlmoeForCausalLM SolarOpenForCausalLM
+"""
+ATTENTION_ON_ALL_RANKS: Final = frozenset(ATTENTION_ON_ALL_RANKS_NAMES.split())
+WHOLE_COPIES_NAMES: Final = """
+    InternS1ForConditionalGeneration InternVLChatModel KimiVLForConditionalGeneration Mistral3ForConditionalGeneration
+    PhiMoEForCausalLM Qwen3OmniMoeForConditionalGeneration Step3VLForConditionalGeneration
+    Step3p7ForConditionalGeneration
+"""
+WHOLE_COPIES: Final = frozenset(WHOLE_COPIES_NAMES.split())
 TEXT_ALONE: Final = WITHOUT_TOWER | {"Gemma3ForConditionalGeneration", "Step3VLForConditionalGeneration"}
 
 
@@ -83,6 +101,17 @@ def sglang_tower(name: str) -> SglangTower:
     if name in PADDED_TOWER:
         return "padded"
     return "whole" if name in WHOLE_TOWER else "split"
+
+
+def sglang_copies(name: str) -> SglangCopies:
+    """Return which copies of the attention, that share experts, a class has in SGLang: split or whole ones, or none.
+
+    >>> [sglang_copies(name) for name in ("Qwen3MoeForCausalLM", "PhiMoEForCausalLM", "MixtralForCausalLM")]
+    ['any', 'whole', 'none']
+    """
+    if name in ATTENTION_ON_ALL_RANKS:
+        return "none"
+    return "whole" if name in WHOLE_COPIES else "any"
 
 
 def reads_text_alone(name: str) -> bool:

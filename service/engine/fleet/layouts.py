@@ -116,6 +116,19 @@ def _check_columns(sizes: tuple[tuple[str, int], ...], ranks: int, tp: int) -> N
             raise _refusal(f"{ranks} ranks do not divide the model's {size} {name}", size, field)
 
 
+def _check_copies(architecture: Architecture, layout: Layout, device: Device) -> None:
+    """Raise UnsupportedLayoutError if SGLang's class splits its attention, or tower, over the ranks of all copies.
+
+    Source: `families/in_sglang.py` (`sglang_copies`).
+    """
+    if architecture.sglang_copies == "none":
+        detail = f"{device.engine} splits the attention of {architecture.name} over all ranks, and has no copies of it"
+        raise _unlike("data_parallel_size", detail, "1, or more replicas")
+    if layout.tensor_parallel_size > 1 and architecture.sglang_copies == "whole":
+        detail = f"{device.engine} has copies of {architecture.name} on one rank each, and splits none"
+        raise _unlike("tensor_parallel_size", detail, "1, or data_parallel_size=1")
+
+
 def _check_version(layout: Layout, device: Device) -> None:
     """Raise UnsupportedLayoutError if the version has no flag yet for copies of the attention, or to deal out experts.
 
@@ -145,6 +158,8 @@ def _check_experts(architecture: Architecture, divisions: Divisions, layout: Lay
     if is_split and architecture.has_experts and not device.plan.splits_copies:
         detail = f"{device.engine} has a copy of the attention on each rank, and splits none"
         raise _unlike("tensor_parallel_size", detail, "1, or data_parallel_size=1")
+    if layout.data_parallel_size > 1 and architecture.has_experts and device.name == "sglang":
+        _check_copies(architecture, layout, device)
     if layout.expert_parallel and device.is_vllm and not architecture.deals_out_experts:
         detail = f"{device.engine} finds no experts to deal out in {architecture.name}"
         raise _unlike("expert_parallel", detail, "false")

@@ -1,6 +1,6 @@
 """What a model is made of: the one door to layer variants, and to the rules they answer."""
 
-from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead, Ends, SglangTower
+from service.engine.layers.architecture import Architecture, DecoderLayer, DraftHead, Ends, SglangCopies, SglangTower
 from service.engine.layers.base import (
     FLOP_PER_MULTIPLICATION,
     DetailRule,
@@ -84,6 +84,7 @@ __all__ = [
     "RotaryTable",
     "Rotated",
     "Routing",
+    "SglangCopies",
     "SglangTower",
     "Sharding",
     "SharedBlocks",

@@ -35,6 +35,7 @@ class Ends:
 
 
 ONCE: Final = Ends()
+SglangCopies = Literal["any", "whole", "none"]  # of the attention, that share experts: on how many ranks one stands
 SglangTower = Literal["split", "padded", "whole", "none"]  # how its ranks hold a tower for images or sound
 
 
@@ -85,6 +86,7 @@ class Architecture:
     ends: Ends = ONCE  # as vLLM's class holds them
     sglang_ends: Ends = ONCE
     sglang_tower: SglangTower = "split"
+    sglang_copies: SglangCopies = "any"
     keeps_features_on_hopper: bool = False  # SGLang: of images, beside its pool
     pools_all_in_sglang: bool = False  # of its layers, on every pipeline stage
     reads_text_in_sglang: bool = False  # alone, unless it is started with `--enable-multimodal`

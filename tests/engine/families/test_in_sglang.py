@@ -6,7 +6,13 @@ from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import Layout, rank_weights
 from service.engine.engines.device import device_of
-from service.engine.families.in_sglang import keeps_features, pools_all_layers, sglang_ends, sglang_tower
+from service.engine.families.in_sglang import (
+    keeps_features,
+    pools_all_layers,
+    sglang_copies,
+    sglang_ends,
+    sglang_tower,
+)
 from service.engine.formats.quantization import UNQUANTIZED
 from service.engine.inputs import EngineName
 from service.engine.layers.architecture import ONCE
@@ -46,5 +52,6 @@ def test_other_classes_hold_what_vllm_builds(catalog: Snapshot) -> None:
 def test_a_name_that_nothing_is_known_of_is_split_once() -> None:
     assert sglang_ends("Qwen3ForCausalLM") == ONCE
     assert sglang_tower("Qwen3ForCausalLM") == "split"
+    assert sglang_copies("Qwen3ForCausalLM") == "any"
     assert not keeps_features("Qwen3ForCausalLM")
     assert not pools_all_layers("Qwen3ForCausalLM")

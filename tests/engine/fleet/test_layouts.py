@@ -262,6 +262,36 @@ def test_tensorrt_llm_refuses_experts_left_over_and_copies_that_are_split(
             check_layout(facts.architecture, quantization, legal, device)
 
 
+COPIES_IN_SGLANG = [
+    ("mixtral-8x7b-v0.1", Layout(data_parallel_size=8), "has no copies of it", "data_parallel_size"),
+    ("olmoe-1b-7b", Layout(tensor_parallel_size=2, data_parallel_size=2), "has no copies of it", "data_parallel_size"),
+    # SGLang 0.5.23 `models/phimoe.py`: "shards over the attention TP group (4 ranks) but all-reduces over the full"
+    ("phi-3.5-moe-instruct", Layout(tensor_parallel_size=4, data_parallel_size=2), "one rank each", "tensor_parallel"),
+    ("kimi-vl-a3b-instruct", Layout(tensor_parallel_size=4, data_parallel_size=2), "one rank each", "tensor_parallel"),
+]
+
+
+@pytest.mark.parametrize(("model", "layout", "words", "field"), COPIES_IN_SGLANG)
+def test_sglang_has_copies_of_the_attention_where_its_class_has(
+    catalog: Snapshot, model: str, layout: Layout, words: str, field: str
+) -> None:
+    """Else its ranks would reduce over those that hold other requests: built there, OLMoE has 0.87 GB for 1.57."""
+    facts, gpu = catalog.model(model), catalog.gpu("h100")
+    quantization = facts.checkpoints[0].quantization
+
+    with pytest.raises(UnsupportedLayoutError, match=words) as refused:
+        check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("sglang")))
+    assert refused.value.field.startswith(field)
+    check_layout(facts.architecture, quantization, layout, device_of(gpu, rules_for("vllm")))
+
+
+@pytest.mark.parametrize("model", ["phi-3.5-moe-instruct", "kimi-vl-a3b-instruct", "qwen3-30b-a3b"])
+def test_sglang_has_whole_copies_of_other_classes(catalog: Snapshot, model: str) -> None:
+    facts, device = catalog.model(model), device_of(catalog.gpu("h100"), rules_for("sglang"))
+
+    check_layout(facts.architecture, facts.checkpoints[0].quantization, Layout(data_parallel_size=8), device)
+
+
 def test_whole_experts_are_dealt_out_over_any_ranks(catalog: Snapshot) -> None:
     """vLLM 0.33 `layers/fused_moe/expert_map_manager.py`: the first ranks hold one more."""
     facts = catalog.model("glm-4.5-air")
