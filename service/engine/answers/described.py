@@ -271,7 +271,7 @@ def _recipe_warnings(checkpoint: Checkpoint) -> tuple[str, ...]:
 def _image_warnings(plan: MemoryPlan, device: Device) -> tuple[str, ...]:
     """Return what a reader must know of images: read by request alone, or larger than a stated token budget."""
     architecture = plan.model.architecture
-    if device.name == "sglang" and architecture.encoder is not None and architecture.reads_text_in_sglang:
+    if device.plan.has_own_classes and architecture.encoder is not None and architecture.reads_text_in_sglang:
         return ("SGLang serves text alone of this model; with --enable-multimodal it has less memory for the cache",)
     least, budget = fewest_batched_tokens(architecture, device), plan.settings.max_num_batched_tokens
     if budget >= least:

@@ -158,7 +158,7 @@ def _check_experts(architecture: Architecture, divisions: Divisions, layout: Lay
     if is_split and architecture.has_experts and not device.plan.splits_copies:
         detail = f"{device.engine} has a copy of the attention on each rank, and splits none"
         raise _unlike("tensor_parallel_size", detail, "1, or data_parallel_size=1")
-    if layout.data_parallel_size > 1 and architecture.has_experts and device.name == "sglang":
+    if layout.data_parallel_size > 1 and architecture.has_experts and device.plan.has_own_classes:
         _check_copies(architecture, layout, device)
     if layout.expert_parallel and device.is_vllm and not architecture.deals_out_experts:
         detail = f"{device.engine} finds no experts to deal out in {architecture.name}"
