@@ -53,7 +53,7 @@ class Device:
     keeps_selected_plain: bool = False  # such caches are not packed where they are fp8: SGLang on Blackwell and ROCm
     fewest_exchanging: int = 0  # ranks from which DeepEP is sized: SGLang on Hopper and in racks of Blackwell
     own_tiles: ExpertTiles | None = None  # of gpt-oss's experts, in the engine's own kernels; None: in vLLM's
-    ungated_expert_tile: int = 1  # and of experts without a gate
+    expert_tile: int = 1  # and of experts without a gate, and unquantized ones of some classes
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
     wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep loaded scales, unless whole tiles of columns
     copies_fp4_scales: bool = False  # of experts in NVFP4: SGLang before Blackwell keeps room for a second one
@@ -74,7 +74,7 @@ class Device:
             self.keeps_selected_plain,
             self.unpacks_dealt_mxfp4,
             self.own_tiles,
-            self.ungated_expert_tile,
+            self.expert_tile,
             self.unpacks_grouped,
             self.wide_scales_tile,
             self.copies_fp4_scales,
@@ -143,7 +143,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         loads=loads_on(gpu, rules.engine, *versions),
         unpacks_dealt_mxfp4=gpu.vendor == "nvidia" and int(major) < engine.deals_mxfp4_from,
         own_tiles=dict(rules.plan.own_tiles).get(int(major)),
-        ungated_expert_tile=rules.plan.ungated_tile_on_ten if major == "10" else 1,
+        expert_tile=rules.plan.expert_tile_on_ten if major == "10" else 1,
         unpacks_grouped=rules.plan.unpacks_grouped and major != "10",
         wide_scales_tile=WIDE_SCALES_TILE.get(major, 0) if rules.plan.keeps_wide_scales else 0,
         page_size=rules.plan.page_on_ten if gpu.vendor == "nvidia" and major == "10" else 1,

@@ -69,7 +69,7 @@ def _kernels(device: Device) -> ExpertKernels:
             own_inner=tiles.inner,
             own_width=tiles.width,
             own_out_width=tiles.out_width,
-            ungated_inner=device.ungated_expert_tile,
+            ungated_inner=device.expert_tile,
         )
         return ExpertKernels(storage=storage, widens_biases=tiles.widens_biases, shares_buffers=tiles.shares_buffers)
     if device.generation == 9 and plan.triton_runs_experts:

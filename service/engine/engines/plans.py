@@ -71,12 +71,12 @@ class PlanRules:
     pads_expert_values: bool = False  # Hopper's kernels, to whole lines of 64 bytes
     expert_value_rows: int = 1  # SGLang: Hopper's kernels pad the rows of a matrix to so many
     own_tiles: tuple[tuple[int, ExpertTiles], ...] = ()  # of gpt-oss's experts, by a GPU's generation; else as vLLM's
-    ungated_tile_on_ten: int = 1  # of experts without a gate in SGLang on compute capability 10
+    expert_tile_on_ten: int = 1  # of experts without a gate, and some others, in SGLang on compute capability 10
     pads_plain_experts: bool = True  # without quantization, on compute capability 10
     indexes_every_layer: bool = False  # of selected latents, layers that reuse a selection as well
     keeps_for_images: bool = False  # SGLang: memory beside the pool for what is sent besides text
     keeps_features_on_hopper: bool = False  # SGLang: those of Qwen3-VL's images stay on the GPU
-    has_own_classes: bool = False  # SGLang: hold embeddings, heads and towers otherwise than vLLM's
+    has_own_classes: bool = False  # SGLang: hold embeddings, heads, copies and towers otherwise than vLLM's
     copies_fp4_scales: bool = False  # SGLang: of experts in NVFP4, where Marlin's kernels run
     unpacks_grouped: bool = False  # SGLang: projections multiplied in groups, but on compute capability 10
     names_fp4_kernels: bool = False  # SGLang: of fp4 experts in files of fp8, whose own choice does not read them

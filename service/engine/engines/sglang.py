@@ -45,7 +45,7 @@ PLAN: Final = replace(
     most_captured_on_blackwell=512,
     captures_drafts=False,
     own_tiles=((10, square(128, 256)), (12, square(128, 256))),
-    ungated_tile_on_ten=128,  # 0.5.9 to 0.5.23 `layers/moe/fused_moe_triton/layer.py`, of Nemotron 3
+    expert_tile_on_ten=128,  # 0.5.9 to 0.5.23 `layers/moe/fused_moe_triton/layer.py`, of Nemotron 3
 )
 # `layers/quantization/marlin_utils_fp4.py` ("release the loader-format parameters"); 0.5.15 has them in fp32
 # (`layers/quantization/mxfp4_marlin_moe.py`).

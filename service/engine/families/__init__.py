@@ -11,6 +11,7 @@ from service.engine.families.early_states import early_states_over_stages, hands
 from service.engine.families.ends import ends_of
 from service.engine.families.in_sglang import (
     keeps_features,
+    pads_experts_since,
     pools_all_layers,
     reads_text_alone,
     sglang_copies,
@@ -193,6 +194,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         sglang_ends=sglang_ends(model.name),
         sglang_tower=sglang_tower(model.name),
         sglang_copies=sglang_copies(model.name),
+        padded_in_sglang=pads_experts_since(model.name),
         keeps_features_on_hopper=keeps_features(model.name),
         pools_all_in_sglang=pools_all_layers(model.name),
         reads_text_in_sglang=reads_text_alone(model.name),

@@ -14,12 +14,20 @@ Sources:
     (`mm_disabled_models`: of Gemma 3 and Llama 4 since 0.4.10, of Step 3 since 0.5.3),
     `srt/arg_groups/model_overrides/qwen3_vl.py` ("cuda_ipc"); each class's attention, split by `get_parallel().tp_size`
     where others say `attn_tp_size`; `layers/dp_attention.py` (`reject_attn_tp_shard_with_tp_reduce`: "the output is
-    wrong", of `phimoe.py`, and of towers by `layers/attention/vision.py` and `models/kimi_vl_moonvit.py`).
+    wrong", of `phimoe.py`, and of towers by `layers/attention/vision.py` and `models/kimi_vl_moonvit.py`);
+    0.5.8 to 0.5.23 `layers/moe/fused_moe_triton/layer.py` ("flashinfer_trtllm pads intermediate_size to a multiple of
+    128"; pull request 16824, of Qwen3 on eight ranks), `server_args.py` and `srt/arg_groups/model_overrides/` ("Use
+    flashinfer_trtllm as MoE runner backend on sm100").
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
+from service.engine.formats.scheme import Scheme
 from service.engine.layers import Ends, SglangCopies, SglangTower
+
+Since = tuple[tuple[Scheme, str], ...]  # by scheme, from which version on
 
 HEAD_ON_EVERY_STAGE_NAMES: Final = """
     ApertusForCausalLM ArceeForCausalLM BailingMoeForCausalLM BailingMoeV2ForCausalLM Exaone4ForCausalLM
@@ -57,6 +65,23 @@ POOL_OF_ALL_LAYERS_NAMES: Final = """
     Mistral3ForConditionalGeneration NemotronHForCausalLM OPTForCausalLM Qwen2_5_VLForConditionalGeneration
 """
 POOL_OF_ALL_LAYERS: Final = frozenset(POOL_OF_ALL_LAYERS_NAMES.split())
+FROM_THEN_ON: Final = (("none", "0.5.8"), ("fp8-block", "0.5.8"), ("nvfp4", "0.5.8"))
+PLAIN_LATER: Final = (("none", "0.5.12"), ("fp8-block", "0.5.8"), ("nvfp4", "0.5.8"))
+PADDED_SINCE: Final[Mapping[str, Since]] = MappingProxyType({
+    "Cohere2MoeForCausalLM": (("none", "0.5.19"),),
+    "DeepseekV32ForCausalLM": PLAIN_LATER,
+    "DeepseekV3ForCausalLM": PLAIN_LATER,
+    "Gemma4ForConditionalGeneration": (("nvfp4", "0.5.13"),),
+    "Glm4MoeForCausalLM": (("none", "0.5.15"), ("nvfp4", "0.5.8")),
+    "GlmMoeDsaForCausalLM": PLAIN_LATER,
+    "InternS2PreviewForConditionalGeneration": FROM_THEN_ON,
+    "KimiK25ForConditionalGeneration": PLAIN_LATER,
+    "MiniMaxM2ForCausalLM": (("nvfp4", "0.5.15"),),
+    "Qwen3MoeForCausalLM": FROM_THEN_ON,
+    "Qwen3NextForCausalLM": FROM_THEN_ON,
+    "Qwen3VLMoeForConditionalGeneration": FROM_THEN_ON,
+    "Qwen3_5MoeForConditionalGeneration": FROM_THEN_ON,
+})  # fmt: skip
 FEATURES_ON_HOPPER: Final = frozenset({"Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration"})
 ATTENTION_ON_ALL_RANKS_NAMES: Final = """
     AXK1ForCausalLM AfmoeForCausalLM AriaForConditionalGeneration Cohere2MoeForCausalLM DbrxForCausalLM
@@ -121,6 +146,15 @@ def reads_text_alone(name: str) -> bool:
     (True, False)
     """
     return name in TEXT_ALONE
+
+
+def pads_experts_since(name: str) -> Since:
+    """Return by scheme since which SGLang a class's experts run in FlashInfer's kernels on Blackwell, which pad them.
+
+    >>> pads_experts_since("Glm4MoeForCausalLM"), pads_experts_since("MixtralForCausalLM")
+    ((('none', '0.5.15'), ('nvfp4', '0.5.8')), ())
+    """
+    return PADDED_SINCE.get(name, ())
 
 
 def keeps_features(name: str) -> bool:

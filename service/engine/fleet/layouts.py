@@ -13,7 +13,7 @@ from service.engine.formats.quantization import Quantization
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor, padded_vocabulary
 from service.engine.memory.kernels import runs_over_ranks
-from service.engine.memory.own_parts import as_held
+from service.engine.memory.own_parts import as_held, kernels_as_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,10 @@ def check_layout(
     cut = 1 if layout.expert_parallel else tp * layout.data_parallel_size
     _check_columns(divisions.dealt, cut, tp)
     _check_columns(divisions.columns, joined, tp)
+    padded = dict(kernels_as_run(architecture, quantization, device).storage.inner_of)
     for divisor in divisions.filled:
         ranks = tp * layout.data_parallel_size if divisor.is_dealt_out else joined
-        check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device)
+        check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device, padded)
     for divisor in divisions.outputs:
         check_blocks(divisor, architecture.hidden_size, quantization, layout, tp, device)
     check_stages(architecture, layout, device)

@@ -1,11 +1,12 @@
 """Which layouts leave a rank whole quantization blocks, as the engine's kernels want them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from service.engine.engines.device import Device
 from service.engine.errors import UnsupportedLayoutError
 from service.engine.formats.quantization import Quantization
+from service.engine.formats.scheme import Scheme
 from service.engine.formats.storage import FINEST_SCALE_BLOCK, refined_block
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, Divisor
@@ -16,18 +17,24 @@ REFUSED: Final = "a smaller tensor_parallel_size"
 
 
 def check_blocks(
-    divisor: Divisor, hidden_size: int, quantization: Quantization, layout: Layout, ranks: int, device: Device
+    divisor: Divisor,
+    hidden_size: int,
+    quantization: Quantization,
+    layout: Layout,
+    ranks: int,
+    device: Device,
+    padded: Collection[Scheme] = (),
 ) -> None:
     """Raise UnsupportedLayoutError if a rank's part does not fill its quantization blocks, and no kernel minds less.
 
-    Experts in NVFP4 may end within a group, and those in fp8 blocks get finer scales since 0.29. They are cut over all
-    ranks, those of other copies of the attention included.
+    Experts in NVFP4 may end within a group, those in fp8 blocks get finer scales since 0.29, and those in `padded`
+    schemes more columns. They are cut over all ranks, those of other copies of the attention included.
     """
     copies, block = ranks // layout.tensor_parallel_size, quantization.block
     columns = divisor.size // ranks
     if ranks == 1 or columns % block == 0 or (divisor.is_dealt_out and layout.expert_parallel):
         return
-    if divisor.is_dealt_out and quantization.scheme == "nvfp4":
+    if divisor.is_dealt_out and quantization.scheme in {"nvfp4", *padded}:
         return
     is_refined = quantization.scheme == "fp8-block" and not quantization.is_compressed_tensors
     is_refined = is_refined and divisor.is_dealt_out and device.plan.refines_expert_scales

@@ -25,6 +25,7 @@ class Storage:
     own_width: int = 1  # what goes into them
     own_out_width: int = 1  # and what comes out
     plain_inner: int = 1  # of experts without quantization
+    inner_of: tuple[tuple[Scheme, int], ...] = ()  # by scheme, whatever their activation: SGLang, of some classes
     ungated_inner: int = 1  # of experts without a gate, as they are or in the formats of `PADDED_UNGATED`
     copies_absorbed: bool = False  # what is absorbed, in two bytes beside a matrix that has two as well
     keeps_wide_routers: bool = False  # in fp32: no kernel multiplies them with activations of 16 bits
@@ -47,9 +48,9 @@ class Storage:
             return _rounded(matrix, inner, self.mxfp4_width)
         if matrix.is_ungated and self.ungated_inner > 1 and scheme in PADDED_UNGATED:
             return _rounded(matrix, self.ungated_inner, 1)
-        if scheme == "none" and matrix.pads_plain:
+        if scheme == "none" and matrix.pads_plain and self.plain_inner > 1:
             return _rounded(matrix, self.plain_inner, 1)
-        return matrix
+        return _rounded(matrix, dict(self.inner_of)[scheme], 1) if scheme in dict(self.inner_of) else matrix
 
 
 def _rounded(matrix: Matrix, inner: int, width: int) -> Matrix:

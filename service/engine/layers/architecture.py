@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from service.engine.derived import Derived
 from service.engine.formats.elements import dtype_bytes
+from service.engine.formats.scheme import Scheme
 from service.engine.inputs import EngineName
 from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
@@ -87,6 +88,7 @@ class Architecture:
     sglang_ends: Ends = ONCE
     sglang_tower: SglangTower = "split"
     sglang_copies: SglangCopies = "any"
+    padded_in_sglang: tuple[tuple[Scheme, str], ...] = ()  # by scheme, since which version experts are on Blackwell
     keeps_features_on_hopper: bool = False  # SGLang: of images, beside its pool
     pools_all_in_sglang: bool = False  # of its layers, on every pipeline stage
     reads_text_in_sglang: bool = False  # alone, unless it is started with `--enable-multimodal`

@@ -1,4 +1,4 @@
-"""What SGLang's classes hold otherwise than vLLM's: embeddings, output heads, and the tower for images.
+"""What SGLang's classes hold otherwise than vLLM's: embeddings, output heads, experts, and the tower for images.
 
 Source:
     SGLang 0.5.9 to 0.5.23 `models/kimi_k25.py` ("self.mlp = MLP2("), `models/kimi_vl_moonvit.py` (`MLP2`:
@@ -9,8 +9,14 @@ Source:
 from dataclasses import replace
 
 from service.engine.derived import derived
+from service.engine.engines.classes import is_within
+from service.engine.engines.device import Device
+from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
 from service.engine.engines.plans import PlanRules
+from service.engine.formats.quantization import Quantization
 from service.engine.layers import Architecture, Encoder
+
+HALF_TILES_SINCE = "0.5.23"  # of gated experts in NVFP4: `layers/quantization/modelopt_quant.py` ("64 ... is_gated")
 
 
 def as_held(architecture: Architecture, plan: PlanRules) -> Architecture:
@@ -24,6 +30,17 @@ def _held(architecture: Architecture) -> Architecture:
     if tower is architecture.encoder and architecture.ends == architecture.sglang_ends:
         return architecture
     return replace(architecture, encoder=tower, ends=architecture.sglang_ends)
+
+
+def kernels_as_run(architecture: Architecture, quantization: Quantization, device: Device) -> ExpertKernels:
+    """Return a GPU's kernels for a model's experts, which SGLang chooses by class and format on Blackwell."""
+    kernels, tile = expert_kernels(device), device.expert_tile
+    since = dict(architecture.padded_in_sglang).get(quantization.scheme)
+    if since is None or tile == 1 or quantization.is_compressed_tensors or not is_within(device.release, since, ""):
+        return kernels
+    if quantization.scheme == "nvfp4" and is_within(device.release, HALF_TILES_SINCE, ""):
+        tile //= 2
+    return replace(kernels, storage=replace(kernels.storage, inner_of=((quantization.scheme, tile),)))
 
 
 def _tower(architecture: Architecture) -> Encoder | None:

@@ -11,7 +11,7 @@ from typing import Final
 from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
-from service.engine.engines.expert_kernels import ExpertKernels, expert_kernels
+from service.engine.engines.expert_kernels import ExpertKernels
 from service.engine.formats.elements import BYTE, HALF_BYTES, SINGLE_BYTES
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
@@ -32,7 +32,7 @@ from service.engine.memory.matrices import (
     layer_matrices,
     projecting_all,
 )
-from service.engine.memory.own_parts import as_held
+from service.engine.memory.own_parts import as_held, kernels_as_run
 from service.engine.memory.stages import pipeline_stages
 
 SCALES_ROWS: Final = 128  # that swizzled scales are padded to, and to groups of four
@@ -87,7 +87,7 @@ def rank_weights(
     if device.plan.projects_shared_caches:
         architecture = projecting_all(architecture)
     architecture = as_held(as_indexed(architecture, device.plan), device.plan)
-    kernels, plan = expert_kernels(device), device.plan
+    kernels, plan = kernels_as_run(architecture, quantization, device), device.plan
     return _rank_weights(
         architecture, spread, quantization, draft, kernels, interleaves, plan.shares_draft_ends, plan.stage_rule
     )

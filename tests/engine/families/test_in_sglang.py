@@ -8,6 +8,7 @@ from service.engine import Layout, rank_weights
 from service.engine.engines.device import device_of
 from service.engine.families.in_sglang import (
     keeps_features,
+    pads_experts_since,
     pools_all_layers,
     sglang_copies,
     sglang_ends,
@@ -54,4 +55,5 @@ def test_a_name_that_nothing_is_known_of_is_split_once() -> None:
     assert sglang_tower("Qwen3ForCausalLM") == "split"
     assert sglang_copies("Qwen3ForCausalLM") == "any"
     assert not keeps_features("Qwen3ForCausalLM")
+    assert not pads_experts_since("Qwen3ForCausalLM")
     assert not pools_all_layers("Qwen3ForCausalLM")

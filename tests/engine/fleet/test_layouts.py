@@ -292,6 +292,16 @@ def test_sglang_has_whole_copies_of_other_classes(catalog: Snapshot, model: str)
     check_layout(facts.architecture, facts.checkpoints[0].quantization, Layout(data_parallel_size=8), device)
 
 
+def test_blackwell_s_kernels_fill_blocks_with_zeros(catalog: Snapshot) -> None:
+    """SGLang's pull request 16824: "pad this `intermediate_size` dimension to a multiple of 128", of Qwen3 on 8."""
+    facts, layout = catalog.model("qwen3-235b-a22b"), Layout(tensor_parallel_size=8)
+    fp8 = next(each.quantization for each in facts.checkpoints if each.hf_id == "Qwen/Qwen3-235B-A22B-FP8")
+
+    check_layout(facts.architecture, fp8, layout, device_of(catalog.gpu("b200"), rules_for("sglang")))
+    with pytest.raises(UnsupportedLayoutError, match="leaves 192 of the 1536 expert"):
+        check_layout(facts.architecture, fp8, layout, device_of(catalog.gpu("h100"), rules_for("sglang")))
+
+
 def test_whole_experts_are_dealt_out_over_any_ranks(catalog: Snapshot) -> None:
     """vLLM 0.33 `layers/fused_moe/expert_map_manager.py`: the first ranks hold one more."""
     facts = catalog.model("glm-4.5-air")

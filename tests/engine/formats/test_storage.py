@@ -31,6 +31,18 @@ def test_tiles_of_gpt_oss_leave_other_experts_as_they_are() -> None:
     assert (held.padded(UP, "mxfp4").rows, held.padded(UP, "mxfp4").columns) == (UP.rows, UP.columns)
 
 
+def test_experts_are_padded_in_the_schemes_of_their_class() -> None:
+    """Qwen3-30B-A3B (huggingface.co/Qwen/Qwen3-30B-A3B: experts of 768 columns) on eight ranks: 96, in tiles of 128."""
+    up = Matrix(module="experts.gate_up_proj", rows=192, columns=2_048, parts=2, inner_side="rows")
+    by_class = Storage(inner_of=(("none", 128), ("nvfp4", 64)))
+
+    assert by_class.padded(up, "none").rows == 256
+    assert by_class.padded(up, "nvfp4").rows == 256
+    assert by_class.padded(replace(up, rows=384), "nvfp4").rows == 384
+    assert by_class.padded(up, "fp8-block") is up
+    assert Storage(plain_inner=128).padded(up, "none") is up
+
+
 def test_other_schemes_stay_as_they_are() -> None:
     assert Storage(mxfp4_inner=128, mxfp4_width=256, plain_inner=128).padded(UP, "fp8-block") is UP
 
