@@ -113,6 +113,17 @@ def test_adapters_and_stages_keep_prompts_from_being_captured(catalog: Snapshot)
     assert served.obstacles == {"adapters", "stages"}
 
 
+# SGLang 0.5.21's own planner, of H100s without a GPU (two stages of two ranks): "Disabling breakable prefill CUDA graph
+# by default for pipeline parallelism", since 0.5.19 `arg_groups/cuda_graph_hook.py`
+@pytest.mark.parametrize(("model", "own"), [("gpt-oss-20b", 0.831), ("glm-4.5-air", 0.831), ("kimi-k2.5", 0.755991)])
+def test_prompts_of_stages_are_captured_before_0_5_19(catalog: Snapshot, model: str, own: float) -> None:
+    layout = Layout(tensor_parallel_size=2, pipeline_parallel_size=2)
+
+    assert share(resolved(catalog, model, "0.5.21"), layout) == pytest.approx(own, abs=1e-6)
+    assert share(resolved(catalog, model, "0.5.19"), layout) == pytest.approx(own, abs=1e-6)
+    assert share(resolved(catalog, "glm-4.5-air", "0.5.18"), layout) < 0.831
+
+
 @pytest.mark.parametrize(
     ("version", "model", "gpu", "captures"),
     [
