@@ -49,7 +49,8 @@ def check_layout(
     """
     check_exchange(architecture, quantization, layout, device)
     tp = layout.tensor_parallel_size
-    held = as_held(architecture, device.plan) if device.plan.has_own_classes else architecture
+    held = as_held(architecture, device.plan)
+    padded = dict(kernels_as_run(architecture, quantization, device).storage.inner_of)
     divisions = _divisions(held, quantization)
     joined = _joined_ranks(architecture, layout, device)
     for name, size in divisions.exact:
@@ -64,7 +65,6 @@ def check_layout(
     cut = 1 if layout.expert_parallel else tp * layout.data_parallel_size
     _check_columns(divisions.dealt, cut, tp)
     _check_columns(divisions.columns, joined, tp)
-    padded = dict(kernels_as_run(architecture, quantization, device).storage.inner_of)
     for divisor in divisions.filled:
         ranks = tp * layout.data_parallel_size if divisor.is_dealt_out else joined
         check_blocks(divisor, architecture.hidden_size, quantization, layout, ranks, device, padded)
