@@ -79,6 +79,7 @@ def _vllm(document: Mapping[str, Any]) -> Observed:
     if done:
         state(observed, "input_tokens", round(number_in(document.get("total_input_tokens")) / done))
         state(observed, "output_tokens", round(number_in(document.get("total_output_tokens")) / done))
+        observed.lengths_vary = number_in(document.get("total_output_tokens")) % done != 0
     for name, field in (
         ("ttft", "ttft_s"),
         ("tpot", "tpot_s"),

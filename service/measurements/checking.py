@@ -17,7 +17,7 @@ from service.measurements.patterns import GIB
 from service.measurements.reading import read_measurement
 from service.measurements.terms import Explanation, Term, changes, distance, distances, terms, worth_telling
 from service.questions.asked import Desk
-from service.questions.capacity import CAPACITY, CapacityBody
+from service.questions.capacity import CAPACITY, OF_LENGTHS, CapacityBody
 from service.questions.misread import misread
 from service.questions.refusals import Fault, RefusalError
 
@@ -166,6 +166,7 @@ def _question(
     asked |= beside
     for doubt in doubts:
         asked |= doubt.assumed
+    asked |= _spread(observed, asked)
     if observed.kind == "start-up log" and "num_speculative_tokens" in asked:
         asked.setdefault("speculative_acceptance_fraction", 0.0)  # nothing is drafted yet, and no term asks for it
     if observed.kind == "start-up log" and "tensor_parallel_size" in asked:
@@ -183,6 +184,12 @@ def _question(
             detail = f"the text does not say which {field} it was"
             raise RefusalError("invalid-request", detail, Fault(field, detail, _candidates(field, observed, catalog)))
     return asked
+
+
+def _spread(observed: Observed, asked: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return how lengths spread, where totals tell that they do and nobody says how."""
+    is_unsaid = observed.lengths_vary and "num_prompts" in asked and not OF_LENGTHS & asked.keys()
+    return {"length_distribution": "uniform"} if is_unsaid else {}
 
 
 def _format(asked: Mapping[str, Setting], stated: str) -> dict[str, Setting]:

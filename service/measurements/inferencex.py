@@ -64,6 +64,7 @@ def result(document: Mapping[str, Any]) -> Observed:
     concurrency = number_in(document.get("conc"))
     keep_load(observed, concurrency, None)
     state(observed, "num_prompts", round(PROMPTS_PER_CONCURRENT * concurrency))
+    observed.lengths_vary = True
     for name, field in (("isl", "input_tokens"), ("osl", "output_tokens")):
         mean = round(MEAN_OF_LONGEST * number_in(document.get(name)))
         sentence = (

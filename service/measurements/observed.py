@@ -60,6 +60,7 @@ class Observed:
     doubts: list[Doubt] = field(default_factory=list)
     sampler_line: int = 0  # that names FlashInfer's sampler; 0 where none does
     refused_line: int = 0  # that says the engine did not start; 0 where none does
+    lengths_vary: bool = False  # of a benchmark's answers: not all as long as their mean [yes or no]
 
     def state(self, name: str, value: Setting, line: int) -> None:
         """Keep a setting.

@@ -133,6 +133,7 @@ def _load(observed: Observed, values: Mapping[str, tuple[str, int]]) -> None:
         total = _counted(values, (label,))
         if done and total:
             observed.state(field, max(round(total[0] / done[0]), 1), total[1])
+            observed.lengths_vary = total[0] % done[0] != 0  # of answers, which come last
     concurrency, arrivals = _counted(values, CONCURRENCY), _counted(values, ARRIVALS)
     if concurrency and not (arrivals and _is_idle(observed, concurrency[0], values)):
         observed.state("concurrent_requests", round(concurrency[0]), concurrency[1])

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from service.engine.answers.capacity import capacity
 from service.engine.answers.results import Capacity
+from service.engine.engines.registry import engine_named
 from service.engine.fleet.questions import CapacityQuestion
 from service.engine.inputs import Arrival, Gpu, StatedLayout
 from service.questions.answers import Answer, Row, flat
@@ -25,6 +26,7 @@ from service.questions.sources import Sources
 from service.questions.values import WHOLE, Gpus, Tokens
 
 IN_EVERY_ROW = ("model", "gpu", "gpus", "weight_format", "kv_cache_dtype")
+OF_LENGTHS: Final = frozenset({"length_distribution", "length_variation_fraction"})
 
 
 class CapacityAnswer(Answer[Capacity]):
@@ -55,7 +57,8 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
     output_tokens: Tokens | None = Field(default=None, description="mean completion length [tokens]", examples=[200])
     num_prompts: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         default=None,
-        description="latency and rates are those a benchmark of so many prompts prints, with ramp and drain [count]",
+        description="latency and rates are those a benchmark of so many prompts prints, with ramp and drain; of vLLM's "
+        "all are as long as stated, unless length_distribution or length_variation_fraction says otherwise [count]",
         examples=[640],
     )
     arrival: Arrival | None = Field(
@@ -84,6 +87,14 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
         if needed is not None and absent(info, needed):
             raise contradiction("arrival", f"arrival={value} is of {needed}", f"{needed} beside it")
         return value
+
+    @model_validator(mode="after")
+    def _as_long_as_stated(self) -> Self:
+        """Send a benchmark's prompts as the engine's own does, where nobody says how their lengths spread."""
+        if self.num_prompts is not None and not OF_LENGTHS & self.model_fields_set:
+            lengths = engine_named(self.engine).benchmark_lengths
+            self.__dict__["length_distribution"] = lengths  # a question is frozen once it is read
+        return self
 
     def answer(self, sources: Sources) -> CapacityAnswer:
         """Return the requests that fit, and how they are served."""

@@ -74,6 +74,24 @@ def test_without_a_rate_and_a_limit_all_prompts_came_at_once_and_that_is_told(
     assert any(f"so {prompts} prompts are taken to have been sent all at once" in each for each in checked.warnings)
 
 
+@pytest.mark.parametrize(
+    ("answered", "beside", "lengths"),
+    [
+        ("128000", {}, None),  # each of 1,000 answers as long as the next: vLLM's benchmark says no more either
+        ("127955", {}, "uniform"),
+        ("127955", {"length_distribution": "lognormal"}, "lognormal"),
+        ("127955", {"length_variation_fraction": 0.5}, None),
+    ],
+)
+def test_totals_tell_whether_answers_were_all_alike(
+    answered: str, beside: dict[str, str | float], lengths: str | None, catalog: Snapshot
+) -> None:
+    checked = check(RESULT.replace("128000", answered), {**LLAMA, **beside}, catalog, Desk(None))
+
+    assert checked.question.get("length_distribution") == lengths
+    assert checked.question.get("length_variation_fraction") == beside.get("length_variation_fraction")
+
+
 @pytest.mark.parametrize("load", [{"request_rate_per_s": 5.0}, {"concurrent_requests": 64}])
 def test_a_load_beside_the_text_comes_first(load: dict[str, float], catalog: Snapshot) -> None:
     limited = RESULT.replace("Failed requests:                         0", "Maximum request concurrency:         32")

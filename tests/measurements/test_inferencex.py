@@ -32,6 +32,7 @@ def test_a_run_says_its_server_its_load_and_its_times() -> None:
     }  # fmt: skip
     assert [dict(doubt.assumed) for doubt in observed.doubts] == [{"input_tokens": 922}, {"output_tokens": 7373}]
     assert "between 0.8 and 1 of isl, as InferenceX draws them" in observed.doubts[0].sentence
+    assert observed.lengths_vary
 
 
 def test_a_format_of_one_name_and_experts_by_ranks_are_said() -> None:

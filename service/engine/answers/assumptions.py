@@ -9,6 +9,7 @@ from service.engine.answers.noted import amount, length, load_notes, note, sprea
 from service.engine.answers.priced import priced
 from service.engine.answers.rests import memory_measured_here, steps_measured_here, terms_source
 from service.engine.engines.measured_here import MEASURED_HERE
+from service.engine.engines.registry import engine_named
 from service.engine.engines.rules import EngineRules
 from service.engine.facts import ModelFacts, text_alone_source
 from service.engine.fleet.arguments import made_from
@@ -63,7 +64,7 @@ def _confidence(stated: float | None, deployment: Deployment) -> tuple[Assumptio
 
 def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> tuple[Assumption, ...]:
     """Return what a capacity rests on, but for its GPUs and layout."""
-    lengths = (
+    stated = (
         (note("context_tokens", deployment.plan.context_tokens, "default", WHOLE_CONTEXT_SOURCE),)
         if question.input_tokens is None and question.output_tokens is None
         else (
@@ -71,11 +72,13 @@ def capacity_assumptions(question: CapacityQuestion, deployment: Deployment) -> 
             length("output_tokens", question.output_tokens),
         )
     )
+    is_benchmark = question.load.num_prompts is not None
+    lengths = engine_named(question.rules.engine).benchmark_lengths if is_benchmark else "uniform"
     return (
         *_shared(deployment.resolved, deployment.plan),
-        *lengths,
+        *stated,
         *amount(question.load),
-        *spread(question.load),
+        *spread(question.load, lengths),
         *_limits(question.limits),
         *_time(deployment.replica),
         *(() if question.confidence is None else _confidence(question.confidence, deployment)),

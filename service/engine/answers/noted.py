@@ -1,11 +1,12 @@
 """What an answer rests on of a load: how many requests, their lengths, and how they are noted."""
 
 from service.engine.fleet.results import Assumption, Origin, Scalar
-from service.engine.inputs import Load
+from service.engine.inputs import LengthDistribution, Load
 
 KV_REQUEST_SOURCE = "every request is held at its full length, input and output together"
 PREFIX_SOURCE = "shared prefixes are not counted on: every request holds its own cache"
 LENGTHS_SOURCE = "requests that are all alike would keep in step; real ones do not"
+BENCHMARK_SOURCE = "vllm bench serve sends random prompts all as long as stated, and has answers made as long"
 
 
 def length(name: str, tokens: int | None) -> Assumption:
@@ -40,14 +41,27 @@ def amount(load: Load) -> list[Assumption]:
     return notes
 
 
-def spread(load: Load) -> list[Assumption]:
-    """Return how lengths spread, which decides percentiles more than means, and what of them is spared."""
+def spread(load: Load, lengths: LengthDistribution = "uniform") -> list[Assumption]:
+    """Return how lengths spread, which decides percentiles more than means, and what of them is spared.
+
+    Args:
+        load: what is sent.
+        lengths: how they spread where nobody says it.
+    """
     return [
-        stated_or_default("length_distribution", load.length_distribution, "uniform", LENGTHS_SOURCE),
-        stated_or_default("length_variation_fraction", load.length_variation_fraction, 0.1, LENGTHS_SOURCE),
+        *_lengths(load, lengths),
         *_drafts(load),
         stated_or_default("prefix_cache_hit_fraction", load.prefix_cache_hit_fraction, 0.0, PREFIX_SOURCE),
     ]
+
+
+def _lengths(load: Load, default: LengthDistribution) -> list[Assumption]:
+    why = BENCHMARK_SOURCE if default == "fixed" else LENGTHS_SOURCE
+    distribution = stated_or_default("length_distribution", load.length_distribution, default, why)
+    if load.length_distribution == "fixed":  # nothing varies
+        return [distribution]
+    variation = load.length_variation_fraction
+    return [distribution, stated_or_default("length_variation_fraction", variation, 0.1, LENGTHS_SOURCE)]
 
 
 def _drafts(load: Load) -> list[Assumption]:

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.plans import PlanRules
-from service.engine.inputs import EngineName, Gpu
+from service.engine.inputs import EngineName, Gpu, LengthDistribution
 
 # What the utilization is a share of: the whole memory (vLLM), the memory before weights are loaded, for
 # weights and cache alone (SGLang), or what weights and activations leave free (TensorRT-LLM).
@@ -104,6 +104,11 @@ class Engine(ABC):
     def starts_beside_small_pools(self) -> bool:
         """Return whether it starts with a pool that holds no whole context, and refuses requests beyond the pool."""
         return False
+
+    @property
+    def benchmark_lengths(self) -> LengthDistribution:
+        """Return how lengths spread in its own benchmark of random prompts, where nobody says it; else as in life."""
+        return "uniform"
 
     def part_of_share(self, gpu: Gpu, context_tokens: int, heads: int | None) -> float:  # noqa: ARG002 - of SGLang's
         """Return what is left of a share, stated or its own, once kernels' buffers are set aside. [fraction].

@@ -13,7 +13,7 @@ from service.engine.engines.base import Engine, Latents, MemoryShare, Spent, Swi
 from service.engine.engines.flags.base import CommandLine
 from service.engine.engines.flags.vllm import VllmCommand
 from service.engine.engines.plans import PlanRules, plan_of
-from service.engine.inputs import EngineName
+from service.engine.inputs import EngineName, LengthDistribution
 
 # Versions that `plans.py` has rules of.
 OLDEST_PLANNED: Final = "0.8"
@@ -36,6 +36,8 @@ class Vllm(Engine):
     reads_alone = False
     rescales_contexts = True
     spreads_caches = True
+    # Source: vLLM 0.33 `benchmarks/datasets` (`RandomDataset.DEFAULT_RANGE_RATIO = 0.0`): each as long as stated.
+    benchmark_lengths: LengthDistribution = "fixed"
     kernel_library = "vllm"
     unpacks_by_marlin = True
     # Its kernels for blocks were measured in Triton, 2-5 times slower than the DeepGEMM it runs; those for

@@ -55,6 +55,21 @@ OPEN_PACE = {1.0: 0.0246, 4.0: 0.0271}
 # concurrent users: TPOT [s]
 HYBRID_PACE = {1: 0.00291, 8: 0.00396, 16: 0.00432, 64: 0.00674, 128: 0.00891, 256: 0.01177, 400: 0.01546}
 
+# `vllm bench serve` with random prompts and answers of 1,024 tokens, all alike, so that they keep in step: 100 prompts,
+# 32 at once, on MI300X; means. https://github.com/vllm-project/recipes
+# (models/mistralai/Mistral-Medium-3.5-128B.yaml, Ministral-3-14B-Instruct-2512.yaml); drawn a tenth apart, as other
+# questions are by default, TTFT would be told as a third of it and less.
+# model, tensor parallelism: TTFT [s], TPOT [s]
+IN_STEP = {
+    ("mistral-medium-3.5-128b", 1): (5.719, 0.0552),
+    ("mistral-medium-3.5-128b", 2): (5.310, 0.0450),
+    ("mistral-medium-3.5-128b", 4): (3.317, 0.0330),
+    ("mistral-medium-3.5-128b", 8): (2.522, 0.0261),
+}
+# GLM-5.1 in fp8 on eight H200, 32 prompts of 8,000 tokens at 10/s; of three drafts 1.64 tokens a step are made, which
+# is a chance of 0.4 for each (GLM/GLM5.md).
+ON_EIGHT_H200 = (13.395, 0.0354)
+
 
 @pytest.mark.parametrize(("users", "ttft_s", "tpot_s"), [(users, *seen) for users, seen in KNEE.items()])
 def test_the_published_knee(client: TestClient, users: int, ttft_s: float, tpot_s: float) -> None:
@@ -140,6 +155,51 @@ def test_the_published_pace_of_a_hybrid_that_nobody_fitted(client: TestClient, u
     ).json()
 
     assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.35)
+
+
+@pytest.mark.parametrize(("run", "seen"), IN_STEP.items())
+def test_prompts_of_a_benchmark_are_all_as_long_as_stated(
+    client: TestClient, run: tuple[str, int], seen: tuple[float, float]
+) -> None:
+    model, ranks = run
+    answer = client.get(
+        f"/capacity?model={model}&gpu=mi300x&gpu_count={ranks}&tensor_parallel_size={ranks}&max_num_batched_tokens=8192"
+        "&max_num_seqs=1024&input_tokens=1024&output_tokens=1024&concurrent_requests=32&num_prompts=100"
+    ).json()
+    assumed = {each["name"]: each for each in answer["assumptions"]}
+
+    assert assumed["length_distribution"]["value"] == "fixed"
+    assert assumed["length_distribution"]["origin"] == "default"
+    assert "length_variation_fraction" not in assumed
+    ttft_s, tpot_s = seen
+    assert answer["latency"]["ttft_s"]["mean"] == pytest.approx(ttft_s, rel=0.30)
+    assert answer["latency"]["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.30)
+
+
+def test_a_published_burst_of_long_prompts_with_drafts(client: TestClient) -> None:
+    latency = client.get(
+        "/capacity?model=glm-5.1&weight_format=fp8&gpu=h200&gpu_count=8&tensor_parallel_size=8&input_tokens=8000"
+        "&output_tokens=1024&request_rate_per_s=10&num_prompts=32&num_speculative_tokens=3"
+        "&speculative_acceptance_fraction=0.4&max_num_batched_tokens=8192&max_num_seqs=1024"
+    ).json()["latency"]
+
+    ttft_s, tpot_s = ON_EIGHT_H200
+    assert latency["ttft_s"]["mean"] == pytest.approx(ttft_s, rel=0.20)
+    assert latency["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.30)
+
+
+@pytest.mark.parametrize("lengths", ["length_distribution=uniform", "length_variation_fraction=0.1"])
+def test_lengths_of_a_benchmark_spread_where_somebody_says_so(client: TestClient, lengths: str) -> None:
+    asked = (
+        "/capacity?model=ministral-3-14b-instruct-2512&gpu=mi300x&input_tokens=1024&output_tokens=1024"
+        "&concurrent_requests=32&num_prompts=100&max_num_batched_tokens=8192"
+    )
+    alike, spread = client.get(asked).json(), client.get(f"{asked}&{lengths}").json()
+
+    assert spread["latency"]["ttft_s"]["mean"] < alike["latency"]["ttft_s"]["mean"] / 2
+    assert {"name": "length_distribution", "value": "uniform", "origin": "request", "source": None} in spread[
+        "assumptions"
+    ]
 
 
 def test_latency_is_flat_until_the_cache_is_full_and_then_explodes(client: TestClient) -> None:
