@@ -145,6 +145,16 @@ def test_a_format_of_published_checkpoints_is_not_made_while_loading(written: st
     assert refused.value.errors()[0]["ctx"]["accepted"] == f"fp8, or weight_format={instead}"
 
 
+@pytest.mark.parametrize("written", ["modelopt", "ModelOpt_FP4", "compressed-tensors", "quark"])
+def test_a_method_of_checkpoints_is_told_from_what_is_made_while_loading(written: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        SizeBody(**LOAD, quantization=written)
+
+    context = refused.value.errors()[0]["ctx"]
+    assert f"{written} is said of a checkpoint" in context["sentence"]
+    assert context["accepted"].startswith("fp8, or nothing")
+
+
 def test_units_are_read_in_lists() -> None:
     several = {"models": "llama-3.1-8b", "gpus": "h100"}
 

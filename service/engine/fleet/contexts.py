@@ -43,7 +43,7 @@ def check_lengths(longest: int, stated: int | None, context_tokens: int, output_
         raise InvalidQuestionError(
             f"max_model_len {stated} is longer than the {longest} tokens of the model's config",
             field="max_model_len",
-            accepted=f"1 to {longest}",
+            accepted=f"1 to {longest}, or a model_config with a larger max_position_embeddings (--hf-overrides)",
         )
     most, whose = (stated, "of max_model_len") if stated else (longest, "the model accepts")
     if context_tokens > most:

@@ -22,6 +22,12 @@ KNOWN_TO: Final[Mapping[str, tuple[EngineName, ...]]] = MappingProxyType(
     }
 )
 MOST_READ: Final = 60  # characters of a format's name
+# What `--quantization` of an engine may say too, and a checkpoint says of itself: several formats each.
+# Source: vLLM 0.33 `layers/quantization/__init__.py` (`QuantizationMethods`).
+OF_CHECKPOINTS: Final = (
+    "auto-round", "compressed-tensors", "fbgemm_fp8", "gguf", "inc", "modelopt", "modelopt_fp4", "modelopt_mixed",
+    "modelopt_mxfp8", "moe_wna16", "petit_nvfp4", "quark", "torchao",
+)  # fmt: skip
 
 
 class WithSwitches(Part):
@@ -96,6 +102,10 @@ class WithSwitches(Part):
     @classmethod
     def _not_of_a_published_checkpoint(cls, value: object) -> object:
         said = stated_format(words_of(value[:MOST_READ])) if isinstance(value, str) else None
+        if isinstance(value, str) and value.strip().lower() in OF_CHECKPOINTS:
+            sentence = f"quantization is what the engine makes while it loads, and {value} is said of a checkpoint"
+            accepted = "fp8, or nothing: the checkpoint that model names says its own"
+            raise contradiction("quantization", sentence, accepted)
         if said is not None and said.weight_format not in (None, *get_args(LoadedFormat)):
             sentence = f"quantization is what the engine makes while it loads, and {said.weight_format} is none of it"
             raise contradiction("quantization", sentence, f"fp8, or weight_format={said.weight_format}")

@@ -60,3 +60,4 @@ def test_the_longer_part_of_a_request_is_named(
         check_lengths(1_000, stated, input_tokens + output_tokens, output_tokens)
 
     assert refusal.value.field == field
+    assert ("max_position_embeddings" in str(refusal.value.accepted)) == (stated == 1_001)
