@@ -288,10 +288,11 @@ def _time(replica: Replica | None) -> tuple[Assumption, ...]:
     timing, serving = replica.timing, replica.serving
     basis = timing.basis
     overhead_s = timing.request_overhead.of_prompt(round(serving.traffic.inputs.mean()))
-    ahead = serving.settings.steps_planned_ahead
+    ahead, is_own = serving.settings.steps_planned_ahead, replica.plan.rules.async_scheduling is None
+    why = ", by engine version" if is_own else ""
     return (
         *(steps_measured_here(basis) if basis.name == MEASURED_HERE else ()),
         note("step_times", basis.name, "measured" if basis.is_measured else "default", basis.source),
         note("request_overhead_s", overhead_s, "measured", basis.overhead_source),
-        note("steps_planned_ahead", ahead, "default", "asynchronous scheduling, by engine version"),
+        note("steps_planned_ahead", ahead, "default" if is_own else "request", "asynchronous scheduling" + why),
     )

@@ -48,6 +48,7 @@ class PlanRules:
     checks_usable_blocks: bool = True  # that the longest request fits: without the one that is never handed out
     reads_images_whole: bool = True  # whose tokens attend to each other: a step must hold one
     has_batches_in_flight: bool = True  # what is freed lags behind by several batches; before, by one
+    plans_ahead: bool = True  # one more of them is planned while others run, unless a caller turns that off
     retains_for_drafts: bool = True  # windows are kept longer for several drafting modules
     page_packing: PagePacking = "packed"  # of different sizes side by side in one block (DeepSeek V4)
     counts_by_growing_group: bool = False  # requests at once: their bytes over those of its block (DeepSeek V4)

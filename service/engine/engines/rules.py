@@ -80,6 +80,7 @@ class EngineRules:
     release: str = ""  # as stated; empty where nobody states one
     unread: str | None = None  # the stated version, where it is newer than all whose source was read
     measured: tuple[Measured, ...] = ()  # by callers, under this version
+    async_scheduling: bool | None = None  # as stated; None: the version's own
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     @property
@@ -101,6 +102,16 @@ def as_measured(rules: EngineRules, measured: tuple[Measured, ...]) -> EngineRul
 @derived(64)
 def _as_measured(rules: EngineRules, measured: tuple[Measured, ...]) -> EngineRules:
     return replace(rules, measured=measured)
+
+
+@derived(2)
+def as_scheduled(rules: EngineRules, is_async: bool) -> EngineRules:  # noqa: FBT001 - a flag's own value
+    """Return the rules with scheduling turned on or off: whether a step is planned while the one before runs.
+
+    Source: vLLM 0.33 `config/scheduler.py` (`async_scheduling`), `config/vllm.py` (`max_in_flight_tokens`).
+    """
+    plan = replace(rules.plan, plans_ahead=is_async)
+    return replace(rules, async_scheduling=is_async, steps_planned_ahead=int(is_async), plan=plan)
 
 
 def has_unified_memory(gpu: Gpu) -> bool:

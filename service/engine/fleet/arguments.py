@@ -54,6 +54,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
             swa_full_tokens_ratio=stated.swa_full_tokens_ratio,
             mamba_cache_dtype=stated.mamba_cache_dtype,
             mamba_ssm_cache_dtype=stated.mamba_ssm_cache_dtype,
+            async_scheduling=plan.rules.async_scheduling,
         ),
     )
 

@@ -160,12 +160,12 @@ def _printed_tokens(shape: CacheShape, num_blocks: int, layout: Layout) -> int:
 def in_flight_tokens(settings: EngineSettings, layout: Layout, plan: PlanRules) -> int:
     """Return the tokens scheduled but not settled, one batch budget for each batch in flight. [tokens].
 
-        batches = pipeline stages + 1    the next one is planned while these run
+        batches = pipeline stages + 1    the next one is planned while these run, unless that is turned off
                   1                      up to 0.25
 
     Source: vLLM 0.33 `config/vllm.py` (`max_in_flight_tokens`).
     """
-    batches = layout.pipeline_parallel_size + 1 if plan.has_batches_in_flight else 1
+    batches = layout.pipeline_parallel_size + plan.plans_ahead if plan.has_batches_in_flight else 1
     return batches * settings.max_num_batched_tokens
 
 

@@ -7,8 +7,9 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 from service.catalog.engine_flags import flags_of
 from service.catalog.engine_rules import rules_for
 from service.engine.engines.registry import DEFAULT_ENGINE, ENGINES, engine_named
-from service.engine.engines.rules import EngineRules
+from service.engine.engines.rules import EngineRules, as_scheduled
 from service.engine.engines.versions import says_more
+from service.engine.errors import InvalidQuestionError
 from service.engine.facts import ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineName, KvCacheDtype, SpeculativeMethod, StatedLayout, WeightFormat
@@ -39,6 +40,12 @@ class OnEngine(Part):
         default=None, description="engine version, such as 0.33.0; default: the newest known", examples=["0.33.0"]
     )
 
+    async_scheduling: bool | None = Field(
+        default=None,
+        description="vLLM: a step is planned while the one before runs; default: the version's own, true since 0.14",
+        examples=[False],
+    )
+
     use_measurements: bool = Field(
         default=True,
         description="what callers stored of this model, GPU and engine corrects the answer; false: ignored",
@@ -64,9 +71,18 @@ class OnEngine(Part):
         """Return the rules of the engine's version.
 
         Raises:
-            EngineError: no rules are known for the version.
+            EngineError: no rules are known for the version, or it cannot be told how to schedule.
         """
-        return rules_for(self.engine, self.engine_version)
+        rules = rules_for(self.engine, self.engine_version)
+        if self.async_scheduling is None:
+            return rules
+        if "--async-scheduling" not in self.flags():
+            raise InvalidQuestionError(
+                f"{self.engine} {self.engine_version or ''} has no flag for async_scheduling".replace("  ", " "),
+                field="async_scheduling",
+                accepted="no async_scheduling, or engine=vllm of 0.10.2 or newer",
+            )
+        return as_scheduled(rules, self.async_scheduling)
 
     def flags(self) -> frozenset[str]:
         """Return the flags that the engine's version has."""

@@ -121,3 +121,11 @@ def test_the_longest_fitting_request_fits_and_one_token_more_does_not(catalog: S
     longest = longest_fitting(shape, 131_072, in_flight_tokens(settings("bf16"), Layout(), NEWEST), blocks)
 
     assert shape.blocks_per_request(longest, 16_384) <= blocks < shape.blocks_per_request(longest + 1, 16_384)
+
+
+@pytest.mark.parametrize(("stages", "ahead", "batches"), [(1, True, 2), (1, False, 1), (4, True, 5), (4, False, 4)])
+def test_batches_in_flight_are_stages_and_one_that_is_planned_ahead(stages: int, ahead: bool, batches: int) -> None:  # noqa: FBT001
+    """vLLM 0.33 `config/vllm.py` (`max_concurrent_batches`)."""
+    layout, plan, of_one = Layout(pipeline_parallel_size=stages), replace(NEWEST, plans_ahead=ahead), settings("bf16")
+
+    assert in_flight_tokens(of_one, layout, plan) == batches * of_one.max_num_batched_tokens

@@ -188,6 +188,25 @@ def test_a_published_burst_of_long_prompts_with_drafts(client: TestClient) -> No
     assert latency["tpot_s"]["mean"] == pytest.approx(tpot_s, rel=0.30)
 
 
+def test_a_published_server_that_was_told_to_plan_ahead(client: TestClient) -> None:
+    """Nemotron 3 Nano in fp8 on one H200 of vLLM 0.12, told so: NVIDIA/Nemotron-3-Nano-30B-A3B.md."""
+    asked = (
+        "/capacity?model=nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8&gpu=h200&gpu_count=1&engine_version=0.12"
+        "&kv_cache_dtype=fp8&input_tokens=1024&output_tokens=1024&concurrent_requests=1024&num_prompts=2048"
+        "&max_num_batched_tokens=8192&max_num_seqs=1024"
+    )
+    ahead, own = client.get(f"{asked}&async_scheduling=true").json(), client.get(asked).json()
+    planned = {"name": "steps_planned_ahead", "value": 1, "origin": "request", "source": "asynchronous scheduling"}
+
+    assert ahead["latency"]["tpot_s"]["mean"] == pytest.approx(0.05945, rel=0.25)
+    assert ahead["latency"]["ttft_s"]["mean"] == pytest.approx(4.49, rel=0.30)
+    assert ahead["at_load"]["output_tokens_per_s"] == pytest.approx(15_828, rel=0.20)
+    assert planned in ahead["assumptions"]
+    assert "--async-scheduling" in ahead["command"]
+    assert own["latency"]["tpot_s"]["mean"] > 1.5 * ahead["latency"]["tpot_s"]["mean"]
+    assert "async-scheduling" not in own["command"]
+
+
 @pytest.mark.parametrize("lengths", ["length_distribution=uniform", "length_variation_fraction=0.1"])
 def test_lengths_of_a_benchmark_spread_where_somebody_says_so(client: TestClient, lengths: str) -> None:
     asked = (

@@ -73,6 +73,22 @@ def test_every_size_reaches_the_engine_s_wish() -> None:
 
 def test_an_engine_has_the_rules_of_its_version() -> None:
     assert OnEngine(engine_version="0.33.0").rules().rules_version == "vllm-0.33"
+
+
+@pytest.mark.parametrize(("version", "stated", "ahead"), [("0.12", True, 1), ("0.12", None, 0), ("0.33", False, 0)])
+def test_steps_are_planned_ahead_as_stated(version: str, stated: bool | None, ahead: int) -> None:  # noqa: FBT001
+    asked = OnEngine(engine_version=version, async_scheduling=stated)
+
+    assert asked.rules().steps_planned_ahead == ahead
+    assert asked.rules() is asked.rules()  # what is kept is kept under them
+
+
+@pytest.mark.parametrize("asked", [{"engine": "sglang"}, {"engine_version": "0.9.2"}, {"engine": "tensorrt-llm"}])
+def test_an_engine_without_the_flag_is_not_told_how_to_schedule(asked: dict[str, Any]) -> None:
+    with pytest.raises(InvalidQuestionError) as refused:
+        OnEngine(**asked, async_scheduling=False).rules()
+
+    assert refused.value.field == "async_scheduling"
     assert OnEngine(engine="sglang").rules().engine == "sglang"
     with pytest.raises(InvalidQuestionError) as refused:
         OnEngine(engine_version="latest").rules()

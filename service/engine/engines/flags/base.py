@@ -31,6 +31,7 @@ class StartFlags:
     swa_full_tokens_ratio: float | None = None  # [fraction]
     mamba_cache_dtype: StateDtype = "auto"
     mamba_ssm_cache_dtype: StateDtype = "auto"
+    async_scheduling: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,8 @@ def _switches(start: Start) -> Iterator[str]:
         yield from ("--mamba-cache-dtype", stated.mamba_cache_dtype)
     if stated.mamba_ssm_cache_dtype != "auto":
         yield from ("--mamba-ssm-cache-dtype", stated.mamba_ssm_cache_dtype)
+    if stated.async_scheduling is not None:
+        yield "--async-scheduling" if stated.async_scheduling else "--no-async-scheduling"
 
 
 def _adapters(settings: EngineSettings) -> Args:
