@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -95,6 +95,11 @@ class CapacityQuery(Asked, Priced, WithSettings, InLayout, WithConfidence, Withi
             lengths = engine_named(self.engine).benchmark_lengths
             self.__dict__["length_distribution"] = lengths  # a question is frozen once it is read
         return self
+
+    def stated(self) -> dict[str, Any]:
+        """Return what was asked; of a benchmark also how lengths spread, whose default is not that of other loads."""
+        stated = super().stated()
+        return stated if self.num_prompts is None else {**stated, "length_distribution": self.length_distribution}
 
     def answer(self, sources: Sources) -> CapacityAnswer:
         """Return the requests that fit, and how they are served."""

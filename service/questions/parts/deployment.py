@@ -77,8 +77,9 @@ class OnEngine(Part):
         if self.async_scheduling is None:
             return rules
         if "--async-scheduling" not in self.flags():
+            version = f" {self.engine_version}" if self.engine_version else ""
             raise InvalidQuestionError(
-                f"{self.engine} {self.engine_version or ''} has no flag for async_scheduling".replace("  ", " "),
+                f"{self.engine}{version} has no flag for async_scheduling",
                 field="async_scheduling",
                 accepted="no async_scheduling, or engine=vllm of 0.10.2 or newer",
             )

@@ -219,6 +219,9 @@ def test_lengths_of_a_benchmark_spread_where_somebody_says_so(client: TestClient
     assert {"name": "length_distribution", "value": "uniform", "origin": "request", "source": None} in spread[
         "assumptions"
     ]
+    told = client.get(f"{asked}&{lengths}&format=text").text
+    (repeated,) = (line.removeprefix("asked: ") for line in told.splitlines() if line.startswith("asked: "))
+    assert client.get(f"/capacity?{repeated}").json() == spread
 
 
 def test_latency_is_flat_until_the_cache_is_full_and_then_explodes(client: TestClient) -> None:
