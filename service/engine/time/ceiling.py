@@ -3,6 +3,7 @@
 A state in which load and limits agree needs, with d requests decoding beside prompts on average,
 
     step    T = decode(d) + others x prompt x T x m(d),  m(d) = min over q of (mixed(q, d) - decode(d)) / q
+            users x prompt x m(d) <= wait + steps of an answer x (T - decode(d)), where answers are short
     tokens  d = rate x steps of an answer x T,   d + rate x prompt x T <= max_num_batched_tokens
     pace    T / tokens per step <= tpot_s
     wait    the chunks of a prompt beside d others, and the prompts before it, <= ttft_s
@@ -11,6 +12,9 @@ where q are the tokens of prompts that share a step, as many as suit it best, an
 at least d: nobody waits between tokens for a prompt of the own slot, and a cap may leave no more. What is read is read
 at the best of all rates, one prompt after another, so that a queue M/D/1 waits no longer than the engine's: where even
 this breaks a limit, so does the engine. A prompt that one copy of the attention reads takes its own share of a step.
+
+Users with short answers may have their prompts read in bunches, while nobody decodes: but everybody's is read between
+two requests of one's own, before one's first token or beside the others.
 
 Source:
     the tail of the wait of M/D/1: A. K. Erlang (1909), and its decay as in H. C. Tijms, Stochastic Models (1994), 4.4:
@@ -133,10 +137,12 @@ def _is_state(steps: Record, ceiling: Record, users: float, step_s: float, ratio
     decoding = rate * ceiling.answer_steps * step_s
     if not _is_room(ceiling, decoding, rate, step_s / ratio):
         return False
-    needed_s = _decode_s(steps, ceiling, decoding)
+    needed_s, read_s = _decode_s(steps, ceiling, decoding), ceiling.new_tokens * _least_read_s(steps, ceiling, decoding)
     if ceiling.answer_steps >= SHORTEST_ANSWER_STEPS:
         others = rate * (1.0 - 1.0 / max(users, 1.0))  # nobody waits for a prompt of one's own between tokens
-        needed_s += others * step_s / ratio * ceiling.new_tokens * _least_read_s(steps, ceiling, decoding)
+        needed_s += others * step_s / ratio * read_s
+    elif ceiling.ttft_s < inf and users * read_s > waits_s + ceiling.answer_steps * (step_s - needed_s):
+        return False  # between two of one's own requests everybody's prompt is read, before one's answer or beside it
     return needed_s <= step_s and _own_read_s(steps, ceiling, decoding) <= ceiling.ttft_s
 
 

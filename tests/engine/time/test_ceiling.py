@@ -95,3 +95,13 @@ def test_budgets_that_a_share_overfills_are_left_out(replica: Replica) -> None:
 
     assert budgets_at_best(replica.serving, (1, 8_192), Arrivals(most), Limits(ttft_s=1.0)) == (8_192,)
     assert budgets_at_best(replica.serving, (1, 8_192), Arrivals(100 * most), Limits(ttft_s=1.0)) == ()
+
+
+@pytest.mark.parametrize("limits", [Limits(ttft_s=0.3), Limits(ttft_s=0.3, tpot_s=0.015)])
+def test_short_answers_leave_no_time_to_read_more_prompts_than_a_server_reads(replica: Replica, limits: Limits) -> None:
+    short = UniformLength(shortest_tokens=2, longest_tokens=10)
+    changed = served(replica, replace(replica.serving.traffic, outputs=short))
+    most = changed.most(Users, limits).load
+
+    assert most > 0
+    assert 10 <= at_best(changed, Users(100 * int(most)), limits) <= 100
