@@ -106,7 +106,7 @@ def _usual(facts: ModelFacts, reading: ModelReading, weight_format: WeightFormat
         return parse_quantization({"quant_method": "bitsandbytes", "load_in_4bit": True})
     if _is_hybrid_gptq(facts, reading):
         return parse_quantization({**HYBRID_GPTQ, "bits": 8 if weight_format == "int8" else 4})
-    return standard_quantization(weight_format)
+    return standard_quantization(weight_format, is_mixture=facts.architecture.has_experts)
 
 
 def _is_hybrid_gptq(facts: ModelFacts, reading: ModelReading) -> bool:

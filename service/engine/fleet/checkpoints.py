@@ -29,6 +29,10 @@ STANDARD_CHECKPOINTS: Final[Mapping[WeightFormat, Checkpoint]] = {
     )
     for weight_format in get_args(WeightFormat)
 }
+MIXTURES: Final[Mapping[WeightFormat, Checkpoint]] = {
+    weight_format: replace(standard, quantization=standard_quantization(weight_format, is_mixture=True))
+    for weight_format, standard in STANDARD_CHECKPOINTS.items()
+}
 
 
 def own_checkpoint(model: ModelFacts) -> Checkpoint:
@@ -68,8 +72,12 @@ def _chosen(
         return _own(model, is_in_float16=is_in_float16)
     published = [each for each in _found(model) if each.weight_format == stated.weight_format]
     loading = (each for each in published if len(published) == 1 or _loads(model, each, gpu, device))
-    loaded = next(loading, published[0] if published else STANDARD_CHECKPOINTS[stated.weight_format])
+    loaded = next(loading, published[0] if published else _standard(model, stated.weight_format))
     return loaded, Assumption(name="weight_format", value=stated.weight_format, origin="request", source=loaded.source)
+
+
+def _standard(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
+    return (MIXTURES if model.architecture.has_experts else STANDARD_CHECKPOINTS)[weight_format]
 
 
 def _found(model: ModelFacts) -> Iterator[Checkpoint]:

@@ -91,3 +91,24 @@ def test_nemotron_3_ultra_takes_what_its_publisher_measured_of_the_mixed_checkpo
     )
 
     assert model_weights(plan).weight_bytes == pytest.approx(331e9, rel=0.01)
+
+
+def test_mxfp4_of_a_mixture_leaves_its_attention_whole_and_of_a_dense_model_quantizes_it(catalog: Snapshot) -> None:
+    # AMD Quark's guide: --quant_scheme mxfp4 --exclude_layers "*self_attn*" "*mlp.gate" "*lm_head"
+    assert kept(checkpoint_of(catalog, "Inferact/Qwen3.8-2.4T-A95B-MXFP4")) == [True, True, False]
+    assert kept(checkpoint_of(catalog, "someone/Qwen3-32B-MXFP4")) == [False, False, False]
+
+
+def test_mxfp4_of_a_mixture_takes_what_its_published_sizes_say(catalog: Snapshot) -> None:
+    # vllm-project/recipes, models/Qwen/Qwen3.8-2.4T-A95B.yaml: 4,892,388,705,238 bytes in 16 bits, 1,597,051,793,152 in
+    # MXFP4: to 0.01 % that of 93 layers of experts with a scale of four bytes for 32 elements, and all else in 16 bits.
+    # On a GPU a scale is a byte, and the draft layer's experts are not loaded; shared ones are half a per cent.
+    of_layer = 512 * 3 * 8_192 * 2_048
+    others = 4_892_388_705_238 - 2 * 93 * of_layer
+    assert 93 * of_layer * (1 / 2 + 4 / 32) + others == pytest.approx(1_597_051_793_152, rel=1e-4)
+
+    model = facts_as_named(catalog, catalog.called_models.read("Inferact/Qwen3.8-2.4T-A95B-MXFP4"))
+    layout = Layout(tensor_parallel_size=8)
+    plan = plan_replica(model, catalog.gpu("mi355x"), layout, StatedSettings(), rules_for("vllm", None))
+
+    assert model_weights(plan).weight_bytes == pytest.approx(92 * of_layer * (1 / 2 + 1 / 32) + others, rel=0.01)
