@@ -262,6 +262,12 @@ def _listed_as(stored: Quantization) -> str:
     return f"modelopt {stored.scheme}" if stored.scheme in ("nvfp4", "mxfp8") else "modelopt"
 
 
+def avoids_deep_gemm(device: Device, stored: Quantization) -> bool:
+    """Return whether fp8 blocks start only where vLLM is kept from DeepGEMM: it takes it, and has no kernels of it."""
+    on_workstation = device.is_vllm_on_cuda and device.generation == 12
+    return on_workstation and device.plan.lacks_blocks_on_workstations and "fp8-block" in stored.schemes
+
+
 def lines_of(stored: Quantization, *, has_experts: bool) -> tuple[Loading, ...]:
     """Return what versions say of a quantization, the newest first."""
     scheme = "experts" if has_experts and (stored.method, "experts") in LOADED else scheme_of(stored)

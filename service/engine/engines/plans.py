@@ -115,6 +115,7 @@ class PlanRules:
     most_captured_on_blackwell: int = 1024  # on compute capability 10; elsewhere 512 [tokens]
     captures_drafts: bool = True  # of each request
     captures_by_requests: bool = True  # no more than may run; before, up to the largest
+    lacks_blocks_on_workstations: bool = False  # DeepGEMM's kernels of fp8 blocks, which it takes there all the same
     whole_blocks_on: tuple[str, ...] = ("CUDA", "ROCm")  # whose large blocks nothing splits while weights load
     interleaves_rotary: bool = True  # one rotary table for the three axes of images; before, four times as long
 
@@ -139,9 +140,12 @@ VLLM: Final = (
     _before("0.28", caches_states=False, retains_for_drafts=False, most_captured_on_blackwell=512),
     _before("0.27", page_packing="by_size", counts_by_growing_group=True, hybrid_latent_tokens=64),
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
-    _before("0.25", drops_expert_scales=False),
+    # Pull request 43477 chooses DeepGEMM on compute capability 12, of which the build of 0.24 has no kernels (issues
+    # 47130, 47436: "The broken pair is specifically v0.24.0's support list plus its DeepGEMM pin").
+    _before("0.25", drops_expert_scales=False, lacks_blocks_on_workstations=True),
     _before(
         "0.24",
+        lacks_blocks_on_workstations=False,
         page_packing="columns",
         workstations_run_sparse=False,
         chunks_states=True,

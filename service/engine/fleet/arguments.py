@@ -7,7 +7,7 @@ from typing import Final
 from service.engine.derived import derived
 from service.engine.engines.device import FP4_TILE
 from service.engine.engines.flags.base import Args, Start, StartFlags
-from service.engine.engines.methods import is_deprecated
+from service.engine.engines.methods import avoids_deep_gemm, is_deprecated
 from service.engine.facts import ModelFacts
 from service.engine.families.own_files import is_in_own_format
 from service.engine.fleet.checkpoints import HALF_FORMATS, own_checkpoint
@@ -43,6 +43,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         is_deprecated=is_deprecated(plan.checkpoint.quantization, plan.rules.plan.version),
         names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
         cuts_prompts=plan.rules.plan.cuts_prompts,
+        avoids_deep_gemm=avoids_deep_gemm(plan.device, plan.checkpoint.quantization),
         expert_kernels=_fp4_kernels(plan) if has_fp4_in_fp8 else "",
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(

@@ -120,6 +120,13 @@ class Quantization:
             return True
         return patterns_of(self.ignored).named.names(self._met(module))
 
+    @property
+    def schemes(self) -> frozenset[Scheme]:
+        """Return every scheme in which some module is stored."""
+        of_groups = (scheme for _, stored in self.groups for scheme in stored.schemes)
+        own = (self.scheme, *(() if self.expert_scheme is None else (self.expert_scheme,)))
+        return frozenset((*own, *of_groups, *(scheme for _, scheme, _ in self.mixed)))
+
     def _met(self, module: str) -> str:
         """Return the name by which patterns meet a module."""
         block, inside, _ = module.partition(EXPERTS)

@@ -67,3 +67,14 @@ def test_a_block_has_a_length() -> None:
     for lengths in ([128], [128, 128, 1]):
         with pytest.raises(UnsupportedModelError, match="weight_block_size"):
             block_length(ConfigReader({"weight_block_size": lengths}), "weight_block_size")
+
+
+def test_every_scheme_of_a_checkpoint_is_told() -> None:
+    blocks = Quantization(scheme="fp8-block", block=128)
+
+    assert Quantization(scheme="mxfp4", block=32, expert_scheme="fp8-block").schemes == {"mxfp4", "fp8-block"}
+    assert Quantization(scheme="none", groups=((("Linear",), blocks),)).schemes == {"none", "fp8-block"}
+    assert Quantization(scheme="nvfp4", mixed=(("model.layers.0.mlp", "fp8-block", 128),)).schemes == {
+        "nvfp4",
+        "fp8-block",
+    }

@@ -16,6 +16,7 @@ from service.engine.inputs import EngineSettings, KvCacheDtype, SpeculativeMetho
 NEW_WITH: Final = "--nnodes"  # it starts its own workers on several nodes since 0.11.1; Ray did before
 # The checkpoint's own fp8 by its full name: sparse kernels of Hopper take the short one for their packed cache.
 PLAIN_FP8: Final = "fp8_e4m3"
+WITHOUT_DEEP_GEMM: Final = "VLLM_USE_DEEP_GEMM=0"
 
 
 class VllmCommand(CommandLine):
@@ -37,6 +38,10 @@ class VllmCommand(CommandLine):
         "--speculative-config": "--speculative-model and --num-speculative-tokens name the drafter there",
         "--kv-cache-memory-bytes": "gpu_memory_utilization sizes the pool there",
     })  # fmt: skip
+
+    def environment(self, start: Start) -> Args:
+        """Return what keeps a version from kernels that its build has not: `envs.py`."""
+        return (WITHOUT_DEEP_GEMM,) if start.avoids_deep_gemm else ()
 
     def sized(self, start: Start) -> Args:
         """Return layout, context, pool, batch, switches, drafter and adapters."""
