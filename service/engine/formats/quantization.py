@@ -241,11 +241,14 @@ def _ignored(reader: ConfigReader, names: tuple[str, ...]) -> tuple[str, ...]:
     return checked_patterns([str(entry) for entry in entries], name)
 
 
+ATTENTION: Final = "re:.*attn\\..*"
+
+
 def standard_quantization(weight_format: WeightFormat, *, is_mixture: bool = False) -> Quantization:
     """Return the usual recipe of a format, for models without a published checkpoint in it.
 
     Linear layers are quantized; embeddings, output head, norms, routers, towers, of NVFP4 what delta nets read with,
-    and of mixtures in MXFP4 the attention keep the model's dtype.
+    and of mixtures in either the attention keep the model's dtype.
 
     Sources:
         vLLM `--quantization fp8` (one scale per matrix); llm-compressor W8A8 (one scale per
@@ -253,7 +256,8 @@ def standard_quantization(weight_format: WeightFormat, *, is_mixture: bool = Fal
         AMD Quark's guide makes them (`--exclude_layers "*self_attn*" "*mlp.gate" "*lm_head"`; vLLM's method `mxfp4`
         reads experts alone, as gpt-oss ships); NVIDIA ModelOpt NVFP4 (groups of 16), whose checkpoints of models with
         delta nets keep `linear_attn` (nvidia/Qwen3.5-122B-A10B-NVFP4), or its `in_proj` (26,381,249,312 bytes of
-        Inferact/Qwen3.8-27B-NVFP4, by models/Qwen/Qwen3.8-27B.yaml of vllm-project/recipes).
+        Inferact/Qwen3.8-27B-NVFP4, by models/Qwen/Qwen3.8-27B.yaml of vllm-project/recipes), and of most mixtures
+        `self_attn` (hf_quant_config.json of DeepSeek-R1-0528, GLM-4.7, MiniMax-M2.5, Kimi-K2.6, Trinity-Large).
     """
     kept = ("lm_head", "re:.*\\.gate$", "re:.*router.*", "re:.*vision.*", "re:.*visual.*")
     match weight_format:
@@ -281,13 +285,13 @@ def standard_quantization(weight_format: WeightFormat, *, is_mixture: bool = Fal
                 weight_format="int4",
             )
         case "mxfp4":
-            ignored = (*kept, "re:.*attn\\..*") if is_mixture else kept
+            ignored = (*kept, ATTENTION) if is_mixture else kept
             return Quantization(scheme="mxfp4", method="mxfp4", block=32, ignored=ignored, weight_format="mxfp4")
         case "nvfp4":
             return Quantization(
                 scheme="nvfp4",
                 method="modelopt",
                 block=16,
-                ignored=(*kept, "re:.*linear_attn\\.in_proj.*"),
+                ignored=(*kept, ATTENTION if is_mixture else "re:.*linear_attn\\.in_proj.*"),
                 weight_format="nvfp4",
             )

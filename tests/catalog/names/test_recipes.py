@@ -93,22 +93,35 @@ def test_nemotron_3_ultra_takes_what_its_publisher_measured_of_the_mixed_checkpo
     assert model_weights(plan).weight_bytes == pytest.approx(331e9, rel=0.01)
 
 
-def test_mxfp4_of_a_mixture_leaves_its_attention_whole_and_of_a_dense_model_quantizes_it(catalog: Snapshot) -> None:
-    # AMD Quark's guide: --quant_scheme mxfp4 --exclude_layers "*self_attn*" "*mlp.gate" "*lm_head"
-    assert kept(checkpoint_of(catalog, "Inferact/Qwen3.8-2.4T-A95B-MXFP4")) == [True, True, False]
-    assert kept(checkpoint_of(catalog, "someone/Qwen3-32B-MXFP4")) == [False, False, False]
+@pytest.mark.parametrize("stored", ["MXFP4", "NVFP4"])
+def test_four_bits_of_a_mixture_leave_its_attention_whole_and_of_a_dense_model_quantize_it(
+    catalog: Snapshot, stored: str
+) -> None:
+    # AMD Quark's guide: --quant_scheme mxfp4 --exclude_layers "*self_attn*" "*mlp.gate" "*lm_head"; hf_quant_config.json
+    # of nvidia/GLM-4.7-NVFP4 and nvidia/MiniMax-M2.5-NVFP4: "model.layers.0.self_attn*", of each layer, and "lm_head"
+    assert kept(checkpoint_of(catalog, f"someone/Qwen3.8-2.4T-A95B-{stored}")) == [True, True, False]
+    assert kept(checkpoint_of(catalog, f"someone/Qwen3-32B-{stored}")) == [False, False, False]
 
 
-def test_mxfp4_of_a_mixture_takes_what_its_published_sizes_say(catalog: Snapshot) -> None:
-    # vllm-project/recipes, models/Qwen/Qwen3.8-2.4T-A95B.yaml: 4,892,388,705,238 bytes in 16 bits, 1,597,051,793,152 in
-    # MXFP4: to 0.01 % that of 93 layers of experts with a scale of four bytes for 32 elements, and all else in 16 bits.
-    # On a GPU a scale is a byte, and the draft layer's experts are not loaded; shared ones are half a per cent.
+@pytest.mark.parametrize(
+    ("stored", "gpu", "printed_bytes", "of_file", "of_gpu"),
+    [
+        ("MXFP4", "mi355x", 1_597_051_793_152, 1 / 2 + 4 / 32, 1 / 2 + 1 / 32),  # in files a scale has four bytes
+        ("NVFP4", "b300", 1_447_265_951_488, 1 / 2 + 1 / 16, 1 / 2 + 1 / 16),
+    ],
+)
+def test_four_bits_of_a_mixture_take_what_its_published_sizes_say(
+    catalog: Snapshot, stored: str, gpu: str, printed_bytes: int, of_file: float, of_gpu: float
+) -> None:
+    # vllm-project/recipes, models/Qwen/Qwen3.8-2.4T-A95B.yaml: 4,892,388,705,238 bytes in 16 bits, and so many in four:
+    # to 0.01 % those of 93 layers of experts, and all else in 16 bits. On a GPU the draft layer's experts are not
+    # loaded; shared ones, half a per cent, are taken for quantized.
     of_layer = 512 * 3 * 8_192 * 2_048
     others = 4_892_388_705_238 - 2 * 93 * of_layer
-    assert 93 * of_layer * (1 / 2 + 4 / 32) + others == pytest.approx(1_597_051_793_152, rel=1e-4)
+    assert 93 * of_layer * of_file + others == pytest.approx(printed_bytes, rel=1e-4)
 
-    model = facts_as_named(catalog, catalog.called_models.read("Inferact/Qwen3.8-2.4T-A95B-MXFP4"))
+    model = facts_as_named(catalog, catalog.called_models.read(f"Inferact/Qwen3.8-2.4T-A95B-{stored}"))
     layout = Layout(tensor_parallel_size=8)
-    plan = plan_replica(model, catalog.gpu("mi355x"), layout, StatedSettings(), rules_for("vllm", None))
+    plan = plan_replica(model, catalog.gpu(gpu), layout, StatedSettings(), rules_for("vllm", None))
 
-    assert model_weights(plan).weight_bytes == pytest.approx(92 * of_layer * (1 / 2 + 1 / 32) + others, rel=0.01)
+    assert model_weights(plan).weight_bytes == pytest.approx(92 * of_layer * of_gpu + others, rel=0.01)
