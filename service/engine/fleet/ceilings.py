@@ -18,7 +18,7 @@ from service.engine.inputs import Layout, Load
 from service.engine.memory.held import Room
 from service.engine.time.batching import SchedulerSettings, Serving, copies_of, scheduler_settings, together
 from service.engine.time.demand import wanted_of
-from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, reading_s
+from service.engine.time.estimate import alone_by, budgets_at_best, fewest_at_best, reading_s, token_s
 from service.engine.time.roomy import share_of
 from service.engine.time.steps import Deployed, StepTimers, Timing, keeps_states
 from service.engine.time.traffic import traffic_of
@@ -84,17 +84,24 @@ class Ceilings:
         """Return the same, and infinite where the GPUs of a layout are lighter than the weights alone."""
         return inf if self.rooms.is_too_heavy(layout) else self.replicas_that_hold(layout)
 
-    def may_read_in_time(self, layout: Layout, hope: float) -> bool:
-        """Return whether a prompt alone may be read in time, were kernels faster than a quick estimate by a factor.
+    def may_serve(self, layout: Layout, hope: float) -> bool:
+        """Return whether any settings may: by memory, or one request in time, were kernels faster by a factor.
 
-        What it takes is the same under all settings: where it is too long, none of them need be planned.
+        What it takes to read its prompt, and to make one of its tokens, is the same under all settings: where a quick
+        estimate of that is too long, none of them need be planned.
         """
         question, resolved = self.question, self.resolved
-        ttft_s, timers = question.limits.ttft_s, question.timers
-        if ttft_s is None or timers is None or question.is_of_memory or resolved.settings.num_speculative_tokens:
+        limits, timers = question.limits, question.timers
+        if question.is_of_memory:
+            return self.replicas_that_hold(layout) < inf
+        if timers is None or resolved.settings.num_speculative_tokens:
             return True
-        timing = timers.quick(timed_as(resolved, layout))
-        return timing is None or reading_s(timing, traffic_of(question.load)) <= hope * ttft_s
+        timing = timers.quick(timed_as(resolved, layout)) if limits.are_stated else None
+        if timing is None:
+            return True
+        traffic, streams = traffic_of(question.load), layout.data_parallel_size * layout.pipeline_parallel_size
+        is_read = limits.ttft_s is None or reading_s(timing, traffic) <= hope * limits.ttft_s
+        return is_read and (limits.tpot_s is None or token_s(timing, traffic, streams) <= hope * limits.tpot_s)
 
     def budgets(self, layout: Layout, at_most: float) -> tuple[int, ...]:
         """Return the token budgets under which so many replicas of a layout may carry the load. [tokens].

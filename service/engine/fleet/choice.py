@@ -75,7 +75,7 @@ class _Search:
 
     def _leaves_hope(self, layout: Layout) -> bool:
         """Return whether any settings of a layout do: with the most room, where the engine's own leave none."""
-        if self.question.is_of_memory and self.at_best(layout, is_own=False) == NOTHING:
+        if not self.ceilings.may_serve(layout, self.hope):
             return False
         own = plan_for(self.question, self.resolved, layout)
         return self.bound(own) < NOTHING or self._roomy_bound(self._roomiest(layout)) < NOTHING
@@ -189,8 +189,8 @@ class _Search:
 
     def _by_weight(self, layout: Layout) -> Merit:
         fewest = self.ceilings.replicas_by_weight(layout)
-        in_time = fewest < inf and self.ceilings.may_read_in_time(layout, self.hope)
-        return self.aim.merit(layout, fewest) if in_time else NOTHING
+        is_hopeful = fewest < inf and self.ceilings.may_serve(layout, self.hope)
+        return self.aim.merit(layout, fewest) if is_hopeful else NOTHING
 
     def rising(self) -> Iterator[tuple[Merit, bool]]:
         """Yield bounds that no deployment is better than, rising, and whether each is the last, with the most room."""

@@ -98,6 +98,19 @@ def reading_s(timing: Timing, traffic: Traffic, max_num_batched_tokens: float = 
     return prompt / chunk * timing.steps.mixed_s(chunk * timing.own_share, prompt / 2, 0.0, 0.0) * new_share
 
 
+def token_s(timing: Timing, traffic: Traffic, streams: int) -> float:
+    """Return the time per output token of a user alone, as `pace_s` does; 0 of answers too short to tell it. [s].
+
+    Args:
+        timing: of each of its streams.
+        traffic: what the user asks for.
+        streams: side by side, that share a user. [count]
+    """
+    if traffic.outputs.mean() < SHORTEST_TOLD_TOKENS:
+        return 0.0
+    return timing.steps.decode_s(1 / streams, traffic.inputs.mean() + traffic.outputs.mean() / 2)
+
+
 def alone_s(serving: Serving) -> float:
     """Return the time to the last token on an idle engine, as one request of twenty sees it. [s].
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 
+import pytest
+
 from service.catalog.engine_rules import rules_for
 from service.catalog.keeper import seeded_snapshot
 from service.engine.fleet.ceilings import Ceilings, timed_as
@@ -16,6 +18,13 @@ from tests.conftest import shared_timers
 from tests.engine.conftest import Asked, arrivals, users
 
 LIMITS = Limits(ttft_s=0.5, tpot_s=0.05)
+
+
+LAYOUTS = (
+    *(Layout(tensor_parallel_size=ranks) for ranks in (1, 2, 4, 8)),
+    Layout(tensor_parallel_size=2, pipeline_parallel_size=3),
+    Layout(tensor_parallel_size=1, data_parallel_size=4),
+)
 
 
 def ceilings_of(question: SizeQuestion) -> Ceilings:
@@ -84,17 +93,28 @@ def test_gpus_lighter_than_the_weights_hold_nothing_before_anything_is_timed(ask
     assert ceilings.replicas_by_weight(Layout(tensor_parallel_size=8)) == 1
 
 
-def test_a_prompt_that_no_layout_reads_in_time_leaves_no_hope_of_any_plan(asked: Asked) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *(Limits(ttft_s=ttft_s) for ttft_s in (0.0005, 0.002, 0.008, 0.032)),
+        *(Limits(tpot_s=tpot_s) for tpot_s in (0.0002, 0.0006, 0.0012, 0.01)),
+        Limits(ttft_s=0.032, tpot_s=0.0006),
+    ],
+    ids=repr,
+)
+def test_a_request_that_no_layout_serves_in_time_leaves_no_hope_of_any_plan(asked: Asked, limits: Limits) -> None:
     """What is told of a layout alone is what its plans would tell, under whatever token budget."""
-    for ttft_s in (0.0005, 0.002, 0.008, 0.032):
-        question = asked(load=users(8), limits=Limits(ttft_s=ttft_s))
-        ceilings = ceilings_of(question)
-        for ranks, tokens in product((1, 2, 4, 8), (256, 2_048, 32_768)):
-            layout = Layout(tensor_parallel_size=ranks)
-            stated = replace(question, settings=StatedSettings(max_num_batched_tokens=tokens))
-            hoped = hoped_replicas(stated, plan_for(stated, resolve_size(stated), layout), hope=4.0)
-            assert ceilings.may_read_in_time(layout, hope=4.0) == (hoped < inf)
+    question = asked(load=users(8), limits=limits)
+    ceilings = ceilings_of(question)
+    for layout, tokens in product(LAYOUTS, (256, 2_048, 32_768)):
+        stated = replace(question, settings=StatedSettings(max_num_batched_tokens=tokens))
+        hoped = hoped_replicas(stated, plan_for(stated, resolve_size(stated), layout), hope=4.0)
+        assert ceilings.may_serve(layout, hope=4.0) == (hoped < inf)
 
-    impossible = asked(load=users(8), limits=Limits(ttft_s=0.0005))
-    assert not ceilings_of(impossible).may_read_in_time(Layout(), hope=4.0)
-    assert ceilings_of(replace(impossible, timers=None)).may_read_in_time(Layout(), hope=4.0)
+
+@pytest.mark.parametrize("limits", [Limits(ttft_s=0.0005), Limits(tpot_s=0.0001)], ids=repr)
+def test_nobody_is_too_slow_whom_nobody_times(asked: Asked, limits: Limits) -> None:
+    impossible = asked(load=users(8), limits=limits)
+
+    assert not ceilings_of(impossible).may_serve(Layout(), hope=4.0)
+    assert ceilings_of(replace(impossible, timers=None)).may_serve(Layout(), hope=4.0)

@@ -111,6 +111,18 @@ def test_what_cannot_be_better_is_not_even_planned(asked: Asked) -> None:
     assert work["engine.fleet.deployments:plan_for"] == 0
 
 
+@pytest.mark.parametrize("limits", [Limits(ttft_s=0.0001), Limits(tpot_s=0.0004)], ids=repr)
+def test_bounds_of_limits_that_no_step_keeps_take_one_plan_the_last_s(asked: Asked, limits: Limits) -> None:
+    question = asked("gpt-oss-120b", "h200", load=users(8), limits=limits)
+    bounds: list[tuple[Merit, bool]] = []
+
+    work = functions_of(lambda: bounds.extend(rising(question)))
+
+    assert max(bounds)[0] == NOTHING
+    assert work["engine.fleet.choice:rising"] >= 1
+    assert work["engine.fleet.variants:roomiest"] <= 1
+
+
 def test_fleets_of_one_aim_are_priced_once_for_all_settings(asked: Asked) -> None:
     question = asked("llama-3.3-70b", load=users(40))
     aim = aim_of("gpus", question.gpu, question.offers)
