@@ -117,14 +117,15 @@ class Search:
         """Return the token budgets with which a layout may carry more than what is known, by a ceiling. [tokens]."""
         question, load = self.question, self.question.load
         budgets = batched_tokens(resolved)
-        if not least[0] or not has_lengths(question) or not needs_time(load, question.limits):
+        if not has_lengths(question) or not needs_time(load, question.limits):
             return budgets
         load = replace(load, input_tokens=question.input_tokens or 0, output_tokens=question.output_tokens or 0)
         room_of = partial(rooms_of(resolved).of, layout, is_own=False)
         serving = serving_at_best(question.timers, resolved, layout, load, room_of)
         if serving is None:
             return budgets
-        return budgets_at_best(serving, budgets, self._more(layout, load, least), question.limits)
+        share = self._more(layout, load, least) if least[0] else Users(1)  # who is alone waits least
+        return budgets_at_best(serving, budgets, share, question.limits)
 
     def _room(
         self, resolved: Resolved, layouts: Iterable[tuple[Layout, Sequence[int]]]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.engine.fleet.given_gpus import as_started, largest, resolve_capacity
+from service.engine.fleet.given_gpus import as_started, carries_any, largest, resolve_capacity
 from service.engine.fleet.lengths import plan_at
 from service.engine.fleet.most import Search
 from service.engine.fleet.pacing import CAP_SHARES
@@ -13,6 +13,7 @@ from service.engine.fleet.variants import batched_tokens
 from service.engine.inputs import Layout, Limits, StatedLayout
 from service.engine.time.demand import Arrivals, Users
 from tests.engine.conftest import Asked, arrivals, capacity_of, users
+from tests.work import functions_of
 
 CASES = [
     ("llama-3.1-8b-instruct", "l40s", Limits(ttft_s=2.0, tpot_s=0.05)),
@@ -85,3 +86,14 @@ def test_who_starts_by_itself_has_the_engine_s_own_cap(asked: Asked) -> None:
 
     assert not started.is_paced
     assert started.plan.settings == replace(resolved.settings, max_model_len=started.plan.settings.max_model_len)
+
+
+@pytest.mark.parametrize("limits", [Limits(ttft_s=0.0001), Limits(tpot_s=0.0004)], ids=repr)
+def test_limits_that_no_step_keeps_are_told_before_anything_is_planned(asked: Asked, limits: Limits) -> None:
+    question = capacity_of(asked("gpt-oss-120b", "h200", load=arrivals(1.0, 900, 150), limits=limits), 8)
+
+    work = functions_of(lambda: carries_any(question))
+
+    assert not carries_any(question)
+    assert work["engine.fleet.given_gpus:carries_any"] == 1
+    assert work["engine.fleet.lengths:plan_at"] == 0
