@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from service.engine.derived import derived
 from service.engine.facts import Checkpoint, ModelFacts
-from service.engine.fleet.checkpoints import STANDARD_CHECKPOINTS, own_checkpoint
+from service.engine.fleet.checkpoints import own_checkpoint, standard_checkpoint
 from service.engine.inputs import Gpu, WeightFormat
 from service.engine.time.records import REQUESTS
 from service.performance.tables import Floats, Row, StepTables, TabledSteps, rising, rising_rows
@@ -81,7 +81,7 @@ def before(model: ModelFacts, formats: tuple[WeightFormat, ...]) -> tuple[Checkp
 
 def _stored(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
     published = (each for each in model.checkpoints if each.weight_format == weight_format)
-    return next(published, STANDARD_CHECKPOINTS[weight_format])
+    return next(published, standard_checkpoint(model, weight_format))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

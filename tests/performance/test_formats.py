@@ -95,7 +95,9 @@ def stored(
     published = (each for each in facts.checkpoints if each.weight_format == weight_format)
     return Deployed(
         model=facts,
-        checkpoint=next(published, STANDARD_CHECKPOINTS[weight_format]),
+        checkpoint=next(
+            published, STANDARD_CHECKPOINTS[weight_format]
+        ),  # every matrix: a mixture's recipe has two formats
         gpu=catalog.gpu(gpu),
         layout=layout,
         kv_cache_dtype="bf16",

@@ -35,6 +35,11 @@ MIXTURES: Final[Mapping[WeightFormat, Checkpoint]] = {
 }
 
 
+def standard_checkpoint(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
+    """Return the usual recipe of a format, for a model without a published checkpoint in it."""
+    return (MIXTURES if model.architecture.has_experts else STANDARD_CHECKPOINTS)[weight_format]
+
+
 def own_checkpoint(model: ModelFacts) -> Checkpoint:
     """Return the checkpoint that a model is loaded from when nobody states a format."""
     return next(each for each in model.checkpoints if each.is_default)
@@ -72,12 +77,8 @@ def _chosen(
         return _own(model, is_in_float16=is_in_float16)
     published = [each for each in _found(model) if each.weight_format == stated.weight_format]
     loading = (each for each in published if len(published) == 1 or _loads(model, each, gpu, device))
-    loaded = next(loading, published[0] if published else _standard(model, stated.weight_format))
+    loaded = next(loading, published[0] if published else standard_checkpoint(model, stated.weight_format))
     return loaded, Assumption(name="weight_format", value=stated.weight_format, origin="request", source=loaded.source)
-
-
-def _standard(model: ModelFacts, weight_format: WeightFormat) -> Checkpoint:
-    return (MIXTURES if model.architecture.has_experts else STANDARD_CHECKPOINTS)[weight_format]
 
 
 def _found(model: ModelFacts) -> Iterator[Checkpoint]:
