@@ -86,8 +86,10 @@ def _kernels(
             dense = engine_named(engine).fp8_block_kernels
             own = _in_four_bits(weight_format, is_blackwell=is_blackwell)
             return (*((dense, each) for each in own), (dense, "fp8_block"), (dense, "fp8"), ("fp8", "fp8"))
-        case "int8-channel":
+        case "int8-both":
             return (("sq", "fp8"), ("int8_wo", HALF), ("fp8", "fp8"))
+        case "int8-group":
+            return (("int8_wo", HALF),)
         case "int4-group" | "bitsandbytes-4bit":
             return (("int4_wo", "int4_wo"), ("int4_wo", HALF))
         case "mxfp4":

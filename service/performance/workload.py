@@ -239,11 +239,11 @@ def _rate(scheme: Scheme, gpu: Gpu) -> _Rate:
 def _operand(scheme: Scheme, gpu: Gpu) -> str:
     """Return the precision a scheme multiplies at; weight-only schemes unpack to two bytes."""
     match scheme:
-        case "none" | "int4-group" | "bitsandbytes-4bit":
+        case "none" | "int4-group" | "int8-group" | "bitsandbytes-4bit":
             return "bf16"
         case "fp8-tensor" | "fp8-channel" | "fp8-block" | "mxfp8":
             return "fp8"
-        case "int8-channel":
+        case "int8-both":
             return "int8"
         case "mxfp4":
             # Activations stay in 8 bits where the hardware multiplies 4-bit weights, in 16 elsewhere.

@@ -1,10 +1,13 @@
 """Weights that kernels unpack on the way: large batches wait for it on A100, small ones for bytes alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import Deployed, EngineName, Layout, StatedSettings, WeightFormat, deployed, plan_replica
+from service.engine.formats.quantization import parse_quantization
 from service.engine.time.records import TOKENS
 from service.performance.estimated import estimated_step_tables
 from service.performance.kernel_tables import in_process
@@ -49,6 +52,21 @@ def test_where_unpacking_hides_it_costs_nothing(catalog: Snapshot, gpu: str, eng
     int4, plain = (tokens_s(of(catalog, name, gpu, engine), TOKENS[-1]) for name in ("int4", "bf16"))
 
     assert int4 == pytest.approx(plain, rel=0.01)
+
+
+def test_eight_bits_of_weights_alone_are_multiplied_in_16(catalog: Snapshot) -> None:
+    """vLLM `MPLinearKernel`: 8-bit integers go the way of four, and are read in fewer bytes; W8A8 alone in its own."""
+    facts = catalog.model("llama-3.1-8b")
+    both, plain = (of(catalog, name, "l40s") for name in ("int8", "bf16"))
+    gptq = parse_quantization({"quant_method": "gptq", "bits": 8, "group_size": 128, "desc_act": False, "sym": True})
+    alone = replace(both, checkpoint=replace(facts.checkpoints[0], weight_format="int8", quantization=gptq))
+    estimated = [estimated_step_tables(key) for key in (both, alone, plain)]
+    large, few = ([tables.tokens[-1] for tables in estimated], [tables.decode[0][0] for tables in estimated])
+
+    assert large[1] == pytest.approx(large[2], rel=0.01)
+    assert large[0] < 0.7 * large[2]
+    assert few[1] == pytest.approx(few[0], rel=0.02)
+    assert few[1] < 0.7 * few[2]
 
 
 def test_what_is_slower_than_16_bits_says_which_kernel_says_so(catalog: Snapshot) -> None:

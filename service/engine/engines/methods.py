@@ -112,7 +112,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("modelopt", "mxfp8"): _lines(("0.24", AMPERE)),
     ("mxfp4", ""): _lines(("0.10", AMPERE)),
     ("awq", ""): _lines(("0.8", TURING)),
-    ("awq", "int8-channel"): _lines(("0.14", None), ("0.8", TURING)),
+    ("awq", "int8-group"): _lines(("0.14", None), ("0.8", TURING)),
     ("gptq", ""): _lines(("0.22", TURING), ("0.8", (6, 0))),
     ("gptq", ASYMMETRIC): _lines(("0.22", None), ("0.8", (6, 0))),
     ("gptq", ACTIVATION_ORDER): _lines(("0.30", None), ("0.22", TURING), ("0.8", (6, 0))),
@@ -123,7 +123,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
     ("auto-round", ASYMMETRIC): _lines(("0.22", None), ("0.9", (6, 0))),
     ("quark", ""): _lines(("0.8", ADA)),
     ("quark", "fp8-block"): _lines(("0.33", ADA)),
-    ("quark", "int8-channel"): _lines(("0.8", TURING)),
+    ("quark", "int8-group"): _lines(("0.8", TURING)),
     ("quark", "int8-both"): (Loading(since="0.8", lowest=TURING, below=BLACKWELL),),
     ("quark", "int4-group"): _lines(("0.33", VOLTA)),
     ("quark", "mxfp4"): _lines(("0.9", VOLTA)),
@@ -138,6 +138,7 @@ LOADED: Final[Mapping[tuple[str, str], tuple[Loading, ...]]] = MappingProxyType(
 # Methods that a version loads only when told to, and the first that was read which does.
 DEPRECATED: Final[Mapping[str, str]] = MappingProxyType({FBGEMM: "0.14"})
 FORMAT: Final = "weight_format"  # at fault where the GPU is not
+WEIGHTS_ALONE: Final = "a checkpoint of int8 weights alone (GPTQ-Int8, W8A16)"
 
 
 def is_deprecated(stored: Quantization, version: str) -> bool:
@@ -203,7 +204,8 @@ def _refusal(device: Device, stored: Quantization, architecture: Architecture) -
     if device.capability < line.lowest:
         return _on_gpus(device, what, f"from compute capability {_dotted(line.lowest)}")
     if line.below is not None and device.capability >= line.below:
-        return _on_gpus(device, what, f"below compute capability {_dotted(line.below)}")
+        reason, accepted = _on_gpus(device, what, f"below compute capability {_dotted(line.below)}")
+        return reason, f"{WEIGHTS_ALONE}, {accepted}" if scheme == "int8-both" else accepted
     return None
 
 
@@ -278,7 +280,7 @@ def scheme_of(stored: Quantization) -> str:
     """Return the scheme by which versions tell kernels of one method apart."""
     if stored.mixed or stored.variant:
         return stored.variant or "mixed"
-    return "int8-both" if stored.scheme == "int8-channel" and stored.quantizes_activations else stored.scheme
+    return stored.scheme
 
 
 def _on_gpus(device: Device, what: str, where: str) -> tuple[str, str]:

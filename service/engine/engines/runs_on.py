@@ -78,7 +78,7 @@ def check_experts(device: Device, scheme: str, method: str, field: str) -> None:
         method: who made it, as the checkpoint names it.
         field: what the caller would change.
     """
-    if device.name == "sglang" and (method, scheme) == ("compressed-tensors", "int8-channel"):
+    if device.name == "sglang" and (method, scheme) == ("compressed-tensors", "int8-both"):
         raise RefusedStartError(
             f"{device.title} has no kernels for experts in int8 made by compressed-tensors",
             field=field,

@@ -81,7 +81,7 @@ def _stored(reader: ConfigReader, own: Mapping[str, object]) -> Quantization:
     )
     if not is_symmetric and packing != PACKINGS[1]:
         plain = replace(plain, variant=ASYMMETRIC)
-    return plain if bits == 4 else replace(plain, scheme="int8-channel", weight_format="int8")
+    return plain if bits == 4 else replace(plain, scheme="int8-group", weight_format="int8")
 
 
 def _blocked(stated: ConfigReader) -> Quantization:

@@ -95,8 +95,8 @@ def _group(
     weights = ConfigReader(ConfigReader(group).mapping("weights") or {})
     bits, kind = weights.integer("num_bits", default=0), str(weights.raw("type") or "")
     size = group_length(weights, "group_size", inside="config_groups.weights.")
-    scheme, block = _scheme(weights, bits, kind, size)
     has_activations = is_mapping(group.get("input_activations"))
+    scheme, block = _scheme(weights, bits, kind, size, is_of_both=has_activations)
     is_fp8_beside = scheme == "int4-group" and has_activations
     if is_fp8_beside:
         _check_fp8_beside(group, weights, size)
@@ -105,7 +105,6 @@ def _group(
         scheme=scheme,
         method=METHOD,
         variant=FP8_BESIDE if is_fp8_beside else "",
-        quantizes_activations=has_activations,
         expert_variant=_expert_variant(scheme, group, str(group.get("format") or packing)),
         block=block,
         has_zero_points=scheme == "int4-group" and not weights.flag("symmetric", default=True),
@@ -136,7 +135,7 @@ def _check_fp8_beside(group: Mapping[str, object], weights: ConfigReader, size: 
         raise unknown_scheme(f"compressed-tensors with 4 bits of int beside activations of {kind}")
 
 
-def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Scheme, int]:
+def _scheme(weights: ConfigReader, bits: int, kind: str, size: int, *, is_of_both: bool) -> tuple[Scheme, int]:
     """Return the scheme of weights of so many bits, and its block or group. [elements]."""
     match bits, kind:
         case 8, "float":
@@ -146,7 +145,7 @@ def _scheme(weights: ConfigReader, bits: int, kind: str, size: int) -> tuple[Sch
             block = block_length(weights, "block_structure", "config_groups.weights.") if strategy == "block" else 0
             return FLOAT_STRATEGIES.get(strategy, "fp8-tensor"), block
         case 8, "int":
-            return "int8-channel", size
+            return "int8-both" if is_of_both else "int8-group", size
         case 4, "int":
             return "int4-group", size
         case 4, "float":

@@ -93,7 +93,7 @@ def _stored(reader: ConfigReader, method: str) -> Quantization:
         stored = replace(stored, has_zero_points=True, variant=ASYMMETRIC)
     elif stored.block and reader.flag("desc_act"):
         stored = replace(stored, variant=ACTIVATION_ORDER)
-    return replace(stored, scheme="int8-channel", weight_format="int8") if bits == 8 else stored
+    return replace(stored, scheme="int8-group", weight_format="int8") if bits == 8 else stored
 
 
 def _rules(reader: ConfigReader, method: str) -> list[tuple[str, Quantization]]:

@@ -122,7 +122,7 @@ def _fbgemm(reader: ConfigReader) -> Quantization:
 
 
 def _bitsandbytes(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
-    stored = Quantization(scheme="int8-channel", method="bitsandbytes", ignored=ignored, weight_format="int8")
+    stored = Quantization(scheme="int8-group", method="bitsandbytes", ignored=ignored, weight_format="int8")
     if reader.flag("load_in_8bit"):
         return stored
     return replace(stored, scheme="bitsandbytes-4bit", block=64, weight_format="int4")
@@ -268,13 +268,7 @@ def standard_quantization(weight_format: WeightFormat, *, is_mixture: bool = Fal
                 scheme="fp8-tensor", method="fp8", ignored=kept, weight_format="fp8", is_made_at_load=True
             )
         case "int8":
-            return Quantization(
-                scheme="int8-channel",
-                method="compressed-tensors",
-                quantizes_activations=True,
-                ignored=kept,
-                weight_format="int8",
-            )
+            return Quantization(scheme="int8-both", method="compressed-tensors", ignored=kept, weight_format="int8")
         case "int4":
             return Quantization(
                 scheme="int4-group",

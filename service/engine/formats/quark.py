@@ -18,7 +18,8 @@ FORMATS: Final[Mapping[Scheme, WeightFormat]] = {
     "fp8-tensor": "fp8",
     "fp8-channel": "fp8",
     "fp8-block": "fp8",
-    "int8-channel": "int8",
+    "int8-both": "int8",
+    "int8-group": "int8",
     "int4-group": "int4",
     "mxfp4": "mxfp4",
     "nvfp4": "nvfp4",
@@ -50,13 +51,12 @@ def _stored(group: Mapping[str, object]) -> Quantization:
     """Return how one group's weights are stored."""
     weights, activations = _entries(group.get("weight")), _entries(group.get("input_tensors"))
     kinds = [str(each.raw("dtype")) for each in weights]
-    scheme, block = _scheme(weights, kinds)
+    scheme, block = _scheme(weights, kinds, is_of_both=bool(activations))
     is_fixed = bool(activations) and not activations[0].flag("is_dynamic")
     return Quantization(
         scheme=scheme,
         method=METHOD,
         block=block,
-        quantizes_activations=bool(activations),
         expert_variant=ROWS_FIXED if scheme == "fp8-channel" and is_fixed else "",
         has_zero_points=scheme == "int4-group" and not weights[0].flag("symmetric", default=True),
         is_static=is_fixed and scheme.startswith("fp8"),
@@ -70,7 +70,7 @@ def _entries(stated: object) -> list[ConfigReader]:
     return [ConfigReader(each) for each in entries if is_mapping(each)]
 
 
-def _scheme(weights: list[ConfigReader], kinds: list[str]) -> tuple[Scheme, int]:
+def _scheme(weights: list[ConfigReader], kinds: list[str], *, is_of_both: bool) -> tuple[Scheme, int]:
     """Return the scheme of weights, and its block or group. [elements]."""
     way, size = (str(weights[0].raw("qscheme")), group_length(weights[0], "group_size")) if weights else ("", 0)
     match kinds, way, size:
@@ -81,7 +81,7 @@ def _scheme(weights: list[ConfigReader], kinds: list[str]) -> tuple[Scheme, int]
         case ["fp8_e4m3"], "per_block", _ if list(weights[0].integers("block_size") or ()) == [128, 128]:
             return "fp8-block", 128
         case ["int8"], "per_tensor" | "per_channel", _:
-            return "int8-channel", 0
+            return "int8-both" if is_of_both else "int8-group", 0
         case ["int4" | "uint4"], "per_group", _ if size:
             return "int4-group", size
         case ["fp4"], "per_group", 32:

@@ -35,7 +35,8 @@ Scheme = Literal[
     "fp8-channel",
     "fp8-block",
     "mxfp8",
-    "int8-channel",
+    "int8-both",  # activations as well, token by token
+    "int8-group",  # weights alone, which are multiplied in 16 bits
     "int4-group",
     "mxfp4",
     "nvfp4",
@@ -68,7 +69,6 @@ class Quantization:
     method: str = ""  # as checkpoints name it; versions of the engine load some, on some GPUs
     variant: str = ""  # what versions tell apart beside the scheme
     expert_variant: str = ""  # the same of experts alone
-    quantizes_activations: bool = False  # int8 of both operands
     block: int = 0  # rows and columns of an fp8 block, or elements of a group; 0 where a row has one scale
     has_zero_points: bool = False
     scale_bytes: int = 0  # of a group of integers, where it is not the method's usual

@@ -16,7 +16,7 @@ PLAIN_STORAGE = Storage()
 SCALE_BYTES = SINGLE_BYTES
 NVFP4_GLOBAL_SCALES = 2  # one for weights, one for activations, per stored matrix
 VALUE_BITS: Final[Mapping[Scheme, int]] = MappingProxyType({
-    "none": 16, "fp8-tensor": 8, "fp8-channel": 8, "fp8-block": 8, "mxfp8": 8, "int8-channel": 8,
+    "none": 16, "fp8-tensor": 8, "fp8-channel": 8, "fp8-block": 8, "mxfp8": 8, "int8-both": 8, "int8-group": 8,
     "int4-group": 4, "mxfp4": 4, "nvfp4": 4, "bitsandbytes-4bit": 4,
 })  # fmt: skip
 
@@ -160,8 +160,8 @@ def _stored(matrix: Matrix, quantization: Quantization, elements: int) -> int:
         case "fp8-block":
             block = _scale_block(matrix, block)
             return elements + ceil_div(matrix.rows, block) * ceil_div(matrix.columns, block) * matrix.scale_bytes
-        case "int8-channel":
-            usual = SCALE_BYTES if quantization.quantizes_activations else HALF_BYTES
+        case "int8-both" | "int8-group":
+            usual = SCALE_BYTES if quantization.scheme == "int8-both" else HALF_BYTES
             scale = quantization.scale_bytes or usual
             zero_points = 1 if quantization.has_zero_points else 0
             return elements + _groups(matrix, block) * (scale + zero_points)

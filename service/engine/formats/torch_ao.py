@@ -84,9 +84,8 @@ def _stored(stated: Mapping[str, object]) -> Quantization:
             )
         case "Int8WeightOnlyConfig" | "Int8DynamicActivationInt8WeightConfig":
             return Quantization(
-                scheme="int8-channel",
+                scheme="int8-both" if kind.startswith("Int8Dynamic") else "int8-group",
                 method=METHOD,
-                quantizes_activations=kind.startswith("Int8Dynamic"),
                 block=group_length(data, "group_size"),
                 has_zero_points=True,
                 scale_bytes=4,
@@ -101,7 +100,6 @@ def _stored(stated: Mapping[str, object]) -> Quantization:
                 scheme=scheme,  # type: ignore[arg-type]
                 method=METHOD,
                 variant=FLOAT_OF_BOTH,
-                quantizes_activations=True,
                 weight_format="fp8",
             )
         case _:

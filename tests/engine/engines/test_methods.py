@@ -229,5 +229,5 @@ def test_eight_bits_of_weights_alone_are_no_eight_bits_of_both() -> None:
     group = {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "int"}}
     alone = parse_quantization({"quant_method": "compressed-tensors", "config_groups": {"group_0": group}})
 
-    assert scheme_of(alone) == "int8-channel"
+    assert scheme_of(alone) == "int8-group"
     assert not refuses({"quant_method": "compressed-tensors", "config_groups": {"group_0": group}}, on(120, "0.33"))

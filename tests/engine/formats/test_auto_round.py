@@ -90,5 +90,5 @@ def test_a_module_without_bits_has_those_of_the_checkpoint() -> None:
     # config_parser.py (`get_config`): `cfg.get("bits", self._config.weight_bits)`
     stored = parse_quantization(STATED | {"bits": 8, "extra_config": {"model.layers.3.mlp": {"group_size": 64}}})
 
-    assert stored.of("model.layers.3.mlp.down_proj").scheme == "int8-channel"
+    assert stored.of("model.layers.3.mlp.down_proj").scheme == "int8-group"
     assert stored.of("model.layers.3.mlp.down_proj").block == 64

@@ -21,16 +21,20 @@ def read(*groups: dict[str, Any], **further: Any) -> Quantization:
     return compressed_tensors(ConfigReader(stated), ("lm_head",))
 
 
+BY_TOKEN = {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True}
+
+
 @pytest.mark.parametrize(
     ("stated", "scheme", "block"),
     [
         (group(8, "float", ["Linear"], strategy="channel"), "fp8-channel", 0),  # FP8-dynamic
-        (group(8, "int", ["Linear"], strategy="channel"), "int8-channel", 0),  # quantized.w8a8
+        (group(8, "int", ["Linear"], strategy="channel") | {"input_activations": BY_TOKEN}, "int8-both", 0),  # w8a8
+        (group(8, "int", ["Linear"], strategy="channel"), "int8-group", 0),  # quantized.w8a16
         (group(4, "int", ["Linear"], group_size=128), "int4-group", 128),  # quantized.w4a16
         (group(4, "float", ["Linear"], group_size=16), "nvfp4", 16),  # NVFP4
         (group(4, "float", ["Linear"], group_size=32), "mxfp4", 32),
         (group(8, "float", ["Linear"], strategy="group", group_size=32), "mxfp8", 32),
-        (group(8, "int", ["Linear"], strategy="group", group_size=128), "int8-channel", 128),
+        (group(8, "int", ["Linear"], strategy="group", group_size=128), "int8-group", 128),
         (group(8, "float", ["Linear"], strategy="block", block_structure=[128, 128]), "fp8-block", 128),
     ],
 )
@@ -41,7 +45,6 @@ def test_bits_and_type_are_a_scheme(stated: dict[str, Any], scheme: str, block: 
 
 
 W4A8 = group(4, "int", ["Linear"], strategy="group", group_size=128, symmetric=True)
-BY_TOKEN = {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True}
 
 
 def test_integers_beside_fp8_activations_hold_wider_scales() -> None:

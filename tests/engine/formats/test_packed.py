@@ -50,10 +50,10 @@ def test_the_published_recipe_leaves_attention_shared_experts_and_towers() -> No
 def test_the_first_rule_that_matches_counts() -> None:
     # gptq_utils.py (`get_dynamic_override`): in the order of the rules, from the beginning of a name
     eight = gptq(dynamic={"+:.*down_proj": {"bits": 8, "group_size": 64}, "-:.*": {}})
-    assert (of(eight, DOWN), eight.of(DOWN).block, of(eight, Q)) == ("int8-channel", 64, "none")
+    assert (of(eight, DOWN), eight.of(DOWN).block, of(eight, Q)) == ("int8-group", 64, "none")
 
     unsigned = gptq(dynamic={".*q_proj": {"bits": 8}, "-:layers": {}})
-    assert (of(unsigned, Q), of(unsigned, DOWN)) == ("int8-channel", "int4-group")
+    assert (of(unsigned, Q), of(unsigned, DOWN)) == ("int8-group", "int4-group")
 
 
 def test_experts_are_met_by_the_name_of_their_block() -> None:
@@ -109,7 +109,7 @@ def test_the_head_is_quantized_where_the_checkpoint_says_so() -> None:
         "int4-group",
         "none",
     ]
-    assert of(gptq(lm_head=True, dynamic={"+:.*lm_head$": {"bits": 8}}), "lm_head") == "int8-channel"
+    assert of(gptq(lm_head=True, dynamic={"+:.*lm_head$": {"bits": 8}}), "lm_head") == "int8-group"
 
 
 def test_a_list_of_quantized_layers_leaves_the_others_but_experts() -> None:
@@ -174,4 +174,4 @@ def test_each_loader_looks_for_bits_under_names_of_its_own() -> None:
 
 def test_a_rule_without_bits_has_those_of_the_checkpoint() -> None:
     # gptq_utils.py (`override_config`): `pattern_dict.get(key, default_value)`
-    assert of(gptq(bits=8, dynamic={"+:.*q_proj": {"group_size": 64}}), Q) == "int8-channel"
+    assert of(gptq(bits=8, dynamic={"+:.*q_proj": {"group_size": 64}}), Q) == "int8-group"

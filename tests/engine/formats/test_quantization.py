@@ -26,7 +26,7 @@ NVFP4 = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "
         (DEEPSEEK, "fp8-block", 128, "fp8"),  # deepseek-ai/DeepSeek-V3
         (GPT_OSS, "mxfp4", 32, "mxfp4"),  # openai/gpt-oss-120b
         (AWQ, "int4-group", 128, "int4"),  # Qwen/Qwen2.5-72B-Instruct-AWQ
-        (GPTQ_8, "int8-channel", 128, "int8"),  # Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8
+        (GPTQ_8, "int8-group", 128, "int8"),  # Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8
         (MXFP8, "mxfp8", 32, "fp8"),  # MiniMaxAI/MiniMax-M3-MXFP8
         (MODELOPT_MXFP8, "mxfp8", 32, "fp8"),  # vLLM 0.33 `modelopt.py` (`ModelOptMxFp8Config.from_config`)
         (NVFP4, "nvfp4", 16, "nvfp4"),  # nvidia/DeepSeek-R1-NVFP4, hf_quant_config.json
