@@ -1,10 +1,10 @@
 """From how a model was called to what the engine computes with: the named checkpoint is the one that is loaded."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from service.catalog.names.readings import ModelReading, is_of_edition
+from service.catalog.names.recipes import stored_by
 from service.catalog.snapshot import Snapshot
 from service.engine.derived import derived
 from service.engine.facts import Checkpoint, ModelFacts
@@ -14,15 +14,6 @@ from service.engine.inputs import WeightFormat
 
 MOST_REPOSITORIES: Final = 8  # of one model
 HALF_FORMATS: Final = ("bf16", "fp16")
-# Of models with states: attention of both kinds, shared experts, draft layers and towers stay in 16 bits.
-# Sources: config.json of Qwen/Qwen3.5-27B-GPTQ-Int4 and of its siblings (35B-A3B, 122B-A10B, 397B-A17B).
-HYBRID_GPTQ: Final[Mapping[str, object]] = {
-    "quant_method": "gptq",
-    "group_size": 128,
-    "desc_act": False,
-    "sym": True,
-    "dynamic": {"-:.*attn.*": {}, "-:.*shared_expert.*": {}, "-:.*mtp.*": {}, "-:.*visual.*": {}},
-}
 
 
 def facts_as_named(snapshot: Snapshot, reading: ModelReading) -> ModelFacts:
@@ -62,15 +53,14 @@ def _named(snapshot: Snapshot, facts: ModelFacts, reading: ModelReading, weight_
             parse_quantization(stated.quantization_config)  # a recipe without a rule is refused by its own name
     same = [each for each in facts.checkpoints if each.weight_format == weight_format]
     exact = [each for each in same if (each.hf_id or "").lower() == wanted]
-    has_recipe = reading.is_bitsandbytes or _is_hybrid_gptq(facts, reading)
-    if exact or (same and not has_recipe):
-        return _in_repository(replace((exact or same)[0], is_default=True), None if exact else reading.hf_id)
-    recipe = "the format's usual recipe"
-    if _is_hybrid_gptq(facts, reading):
-        recipe = "GPTQ's usual recipe of models with states, whose attention and towers stay in 16 bits,"
+    told = reading.recipe and stored_by(reading.recipe, weight_format, is_hybrid=_is_hybrid(facts))
+    like = exact or [each for each in same if told is None or _is_like(each.quantization, told)]
+    if like:
+        return _in_repository(replace(like[0], is_default=True), None if exact else reading.hf_id)
+    recipe = "the format's usual recipe" if told is None else f"what such names mean ({_described(told)})"
     return Checkpoint(
         weight_format=weight_format,
-        quantization=_usual(facts, reading, weight_format),
+        quantization=told or standard_quantization(weight_format, is_mixture=facts.architecture.has_experts),
         hf_id=reading.hf_id,
         is_default=True,
         kv_cache_dtype=None,
@@ -101,17 +91,16 @@ def _of_shape(like: Checkpoint, hf_id: str | None) -> Checkpoint:
     return replace(like, hf_id=hf_id, architecture=None, config_json="")
 
 
-def _usual(facts: ModelFacts, reading: ModelReading, weight_format: WeightFormat) -> Quantization:
-    if reading.is_bitsandbytes:
-        return parse_quantization({"quant_method": "bitsandbytes", "load_in_4bit": True})
-    if _is_hybrid_gptq(facts, reading):
-        return parse_quantization({**HYBRID_GPTQ, "bits": 8 if weight_format == "int8" else 4})
-    return standard_quantization(weight_format, is_mixture=facts.architecture.has_experts)
+def _is_like(published: Quantization, told: Quantization) -> bool:
+    """Return whether a published checkpoint is stored as a name says: by the same method, of as many operands."""
+    return (published.method, published.scheme) == (told.method, told.scheme)
 
 
-def _is_hybrid_gptq(facts: ModelFacts, reading: ModelReading) -> bool:
-    """Return whether a name says integers of GPTQ, of a model that has layers with states beside those with a cache."""
-    if reading.weight_format not in ("int4", "int8"):
-        return False
-    kinds = {mixer.is_recurrent for mixer in facts.architecture.mixers}
-    return reading.is_gptq and len(kinds) > 1
+def _described(told: Quantization) -> str:
+    groups = f" in groups of {told.block}" if told.block else ""
+    return f"{told.method}, {told.weight_format}{groups}"
+
+
+def _is_hybrid(facts: ModelFacts) -> bool:
+    """Return whether a model has layers with states beside those with a cache."""
+    return len({mixer.is_recurrent for mixer in facts.architecture.mixers}) > 1

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from service.catalog.names.recipes import Recipe, recipe_of
 from service.catalog.names.words import plain
 from service.engine.inputs import WeightFormat
 
@@ -76,8 +77,7 @@ class Stated:
 
     rest: tuple[str, ...]
     weight_format: WeightFormat | None = None
-    is_bitsandbytes: bool = False
-    is_gptq: bool = False
+    recipe: Recipe | None = None  # of few bits, where it says whose
     foreign: str | None = None  # whose files they are, when the engine cannot load them
     contradicts: tuple[str, ...] = ()  # formats, when it says several
 
@@ -91,8 +91,8 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     """Return the format that the words of a name say, and the words that say something else.
 
     >>> said = stated_format(("qwen", "3", "8b", "gptq", "int8"))
-    >>> said.rest, said.weight_format, said.is_gptq, said.contradicts
-    (('qwen', '3', '8b'), 'int8', True, ())
+    >>> said.rest, said.weight_format, said.recipe, said.contradicts
+    (('qwen', '3', '8b'), 'int8', 'gptq', ())
     """
     foreign = next((FOREIGN[word] for word in words if word in FOREIGN), None)
     words = _without_kept_head(words)
@@ -106,8 +106,7 @@ def stated_format(words: tuple[str, ...], publisher: str = "") -> Stated:
     return Stated(
         rest=tuple(word for word in words if word not in known),
         weight_format=said[0] if len(said) == 1 and not mixed else None,
-        is_bitsandbytes=bool({"bnb", "bitsandbytes"} & set(words)),
-        is_gptq=bool({"gptq", "gptqmodel"} & set(words)),
+        recipe=recipe_of(words, publisher, said[0]) if len(said) == 1 and not mixed else None,
         foreign=foreign,
         contradicts=(*said, *mixed) if len(said) + len(mixed) > 1 else (),
     )

@@ -194,8 +194,7 @@ class ModelNames:
             model_id=model_id,
             hf_id=hf_id,
             weight_format=said.weight_format,
-            is_bitsandbytes=said.is_bitsandbytes,
-            is_gptq=said.is_gptq,
+            recipe=said.recipe,
             how=f"{how}: {entry.name} in {said.weight_format}",
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from service.catalog.entries import ModelEntry
+from service.catalog.names.recipes import Recipe
 from service.catalog.names.words import TUNED, words_of
 from service.engine.inputs import WeightFormat
 
@@ -29,8 +30,7 @@ class ModelReading:
     weight_format: WeightFormat | None = None  # that the name says; None: the model's own
     repository: str | None = None  # that holds the model's shape in its own format, as it was spelled
     has_own_weights: bool = False  # it is a fine-tune: nobody published its weights in other formats
-    is_bitsandbytes: bool = False
-    is_gptq: bool = False
+    recipe: Recipe | None = None  # of few bits, where the name says whose
     how: str = ""  # empty where the name is the model's own
 
 

@@ -132,9 +132,9 @@ def test_a_repository_of_another_shape_stays_refused() -> None:
     # The catalog has Llama 2 70B *Chat* in AWQ, and these models in AWQ of others; nvidia's fp8 says an fp8 cache too.
     [
         ("TheBloke/Llama-2-70B-AWQ", "TheBloke/Llama-2-70B-Chat-AWQ"),
-        ("Qwen/Qwen3-32B-GPTQ-Int4", "Qwen/Qwen3-32B-AWQ"),
+        ("someone/Qwen3-32B-AWQ", "Qwen/Qwen3-32B-AWQ"),
         (
-            "neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w4a16",
+            "someone/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
             "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
         ),
     ],
