@@ -31,11 +31,11 @@ Recipe = Literal["bitsandbytes", "gptq", "auto-round", "weights alone", "small g
 INTEGERS: Final[Mapping[WeightFormat, int]] = {"int4": 4, "int8": 8}
 # The first of these that a name says; what AutoRound packed for another loader is that loader's.
 SAID_AS: Final[Mapping[str, Recipe]] = {
+    "w8a8": "both operands",  # found by GPTQ or not
     "bnb": "bitsandbytes", "bitsandbytes": "bitsandbytes",
     "gptq": "gptq", "gptqmodel": "gptq", "autogptq": "gptq",
     "autoround": "auto-round",
     "w4a16": "weights alone", "w8a16": "weights alone",
-    "w8a8": "both operands",
 }  # fmt: skip
 AWQ: Final = frozenset({"awq", "autoawq"})
 OF_SMALL_GROUPS: Final = frozenset({"cyankiwi", "cpatonn", "cpatonn-mirror"})

@@ -38,6 +38,7 @@ def planned(catalog: Snapshot, name: str, gpu: str) -> MemoryPlan:
         ("RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a16", ("compressed-tensors", "int8-group", 0, False)),
         ("RedHatAI/Qwen2.5-7B-Instruct-quantized.w4a16", ("compressed-tensors", "int4-group", 128, False)),
         ("RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8", ("compressed-tensors", "int8-both", 0, False)),
+        ("curvedinf/Qwen3.8-27B-GPTQ-INT8-W8A8-GS128", ("compressed-tensors", "int8-both", 0, False)),
         ("unsloth/Mistral-Nemo-Instruct-2407-bnb-4bit", ("bitsandbytes", "bitsandbytes-4bit", 64, False)),
         ("afrizalha/Mistral-Nemo-Instruct-2407-bnb-8bit", ("bitsandbytes", "int8-group", 0, False)),
         # AutoRound packs for AWQ's loader and for GPTQ's as well
