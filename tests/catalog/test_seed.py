@@ -185,6 +185,7 @@ UNHELD = {
     "nemotron-3-nano-omni-30b-a3b": 534,  # a few buffers, beside corrections of scores
     # of packed images' 32,768 positions; SigLIP's pooling head: a probe, attention, a norm and two matrices
     "paddleocr-vl": 32_768 * 1_152 + 15_238_352,
+    "qwen3.8-flash-next": 2_607_150_848 + 35,  # its draft layer; primes, offsets and multipliers of n-grams
     "solar-open-100b": -48 * 128,  # corrections of scores, which the total leaves out
     "step-3.7-flash": 2_428_171_008,  # three draft layers
 }
@@ -348,19 +349,10 @@ def test_memory_is_below_what_is_marketed_in_binary_units_and_peaks_are_dense() 
 
 
 def test_only_models_with_known_structures_are_sizable(catalog: Snapshot) -> None:
-    refused = {entry.id: catalog.refusal(entry.id) for entry in catalog.entries.models}
-    refused = {name: reason for name, reason in refused.items() if reason is not None}
+    told = {entry.id: catalog.refusal(entry.id) for entry in catalog.entries.models}
+    refused = {name: reason for name, reason in told.items() if reason is not None}
 
-    assert set(refused) <= {"qwen3.8-flash-next"}
-    assert all("no rule" in reason for reason in refused.values() if reason)
-
-
-@pytest.mark.parametrize("model_id", ["qwen3.8-flash-next"])
-def test_a_refused_structure_says_what_of_it_is_not_known(catalog: Snapshot, model_id: str) -> None:
-    reason = catalog.refusal(model_id) or ""
-
-    assert "a ring of raw keys for each request" in reason
-    assert "no published plan" in reason
+    assert refused == {}
 
 
 def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:

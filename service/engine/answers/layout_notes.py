@@ -27,6 +27,9 @@ PLAINEST: Final = (
     "about as often; a warning names the layout that holds most"
 )
 MOST: Final = f"{{}}, {OF_ALL}; of equals the least money, then the plainest"
+HOSTED: Final = (
+    "vLLM's own: {:,} parameters of tables of n-grams lie in pinned memory of the host, up to {:.0f} GB a replica"
+)
 COUNT: Final = "one replica of the stated layout; 1 GPU where none is stated"
 
 
@@ -82,6 +85,10 @@ def _layout(stated: StatedLayout, deployment: Deployment, why: str) -> Iterator[
             yield note(name, value, "request", None)
         elif open_to_choice[name]:
             yield note(name, getattr(layout, name), "chosen", why)
+    architecture = deployment.resolved.model.architecture
+    if hosted := architecture.hosted_parameters:
+        in_host = HOSTED.format(hosted, hosted * architecture.element_bytes / 1e9)
+        yield note("engram_config.cpu_offload", True, "default", in_host)
 
 
 def _fields(stated: StatedLayout) -> dict[str, int | bool | None]:

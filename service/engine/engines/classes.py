@@ -15,6 +15,7 @@ from service.engine.engines.device import Device
 from service.engine.errors import RefusedStartError
 from service.engine.inputs import EngineName
 
+HOSTED_SINCE: Final = "0.30"  # tables of n-grams lie in the host's memory, unless turned off
 REFUSING: Final[AbstractSet[EngineName]] = frozenset({"vllm", "sglang"})  # others may serve a class in other ways
 
 
@@ -43,6 +44,46 @@ def check_class(name: str, lacked_until: Mapping[EngineName, str], last: str, de
             field="engine_version",
             accepted=f"{last}, or older",
         )
+
+
+def check_hosted(name: str, hosted_parameters: int, device: Device, *, is_unified: bool) -> None:
+    """Raise RefusedStartError where it is not known that a model's tables lie in the host's memory, beside the GPUs'.
+
+    Source: vLLM 0.30 `config/engram.py` (`_default_cpu_offload`); 0.29 `models/qwen4_exp/nvidia/ple_layer.py` has none.
+
+    Args:
+        name: the class.
+        hosted_parameters: of its tables.
+        device: the engine's version.
+        is_unified: the GPU and the host draw on one memory. [yes or no]
+    """
+    where = f"the tables of n-grams of {name}, {hosted_parameters:,} parameters,"
+    if not device.is_vllm:
+        raise RefusedStartError(f"where {device.title} keeps {where} has no rule here", field="engine", accepted="vllm")
+    if Version(device.plan.version) < Version(HOSTED_SINCE):
+        raise RefusedStartError(
+            f"{device.engine} keeps {where} on its GPUs, which has no rule here",
+            field="engine_version",
+            accepted=f"{HOSTED_SINCE}, or newer",
+        )
+    if is_unified:
+        raise RefusedStartError(
+            f"{where} lie in the host's memory, which is this GPU's own: what is left of it has no rule here",
+            field="gpu",
+            accepted="a GPU with memory of its own",
+        )
+
+
+def check_made_at_load(name: str, weight_format: str, field: str) -> None:
+    """Raise RefusedStartError for what is made of a checkpoint with tables of n-grams, which are not made so.
+
+    Source: vLLM 0.33 `models/qwen4_exp/common/ngram_embedding.py` ("only supports serialized FP8 checkpoints").
+    """
+    raise RefusedStartError(
+        f"vLLM makes no {weight_format} of the tables of n-grams of {name} while it loads",
+        field=field,
+        accepted="the checkpoint as it is, or model=OWNER/REPOSITORY of one that is stored so",
+    )
 
 
 def lacks_class(lacking: str, release: str) -> bool:

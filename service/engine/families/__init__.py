@@ -165,11 +165,14 @@ def _layers(
 def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Mapping[str, object]) -> Architecture:
     """Return the language model with what its outermost class puts around it."""
     per_layer, updates = family.per_layer_embeddings, family.alternating_updates
+    connections = family.gated_connections
     return replace(
         model,
         residual_streams=family.residual_streams(reader),
         mixes_streams=family.mixes_streams,
         joins_streams=family.joins_streams,
+        gated_connections=connections(reader) if connections is not None else None,
+        hosted_parameters=family.hosted_parameters(reader),
         is_hybrid=family.is_hybrid,
         per_layer_embeddings=per_layer(reader) if per_layer is not None else None,
         alternating_updates=updates(reader) if updates is not None else None,

@@ -141,6 +141,7 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
     """,
     "0.28.0": """
         GraniteMoeSWAForCausalLM GraniteSWAForCausalLM HYV4ForCausalLM NemotronH_Omni_Reasoning_V3
+        Qwen4ExpForCausalLM Qwen4ExpForConditionalGeneration
     """,
     "0.29.0": """
         BailingMoeV3VLForConditionalGeneration Glm5NextForCausalLM Glm5NextForConditionalGeneration

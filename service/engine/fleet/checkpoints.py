@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from service.engine.derived import derived
+from service.engine.engines.classes import check_hosted, check_made_at_load
 from service.engine.engines.device import Device
 from service.engine.engines.methods import check_loading, check_method
+from service.engine.engines.rules import has_unified_memory
 from service.engine.engines.runs_on import check_bfloat16, check_experts, check_runs_format, check_selects
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
@@ -15,6 +17,7 @@ from service.engine.fleet.results import Assumption
 from service.engine.fleet.starts import needs_float16, needs_of
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import Gpu, WeightFormat
+from service.engine.layers import Architecture
 
 HALF_FORMATS: Final = ("bf16", "fp16")
 # Of each format, for models without a published checkpoint in it.
@@ -57,6 +60,8 @@ def loaded_checkpoint(
     loaded, note = _chosen(model, gpu, device, stated, is_in_float16=is_in_float16)
     is_stated = stated.quantization is not None or stated.weight_format is not None
     field = note.name if is_stated else "gpu"
+    if model.architecture.hosted_parameters:
+        _check_tables(model.architecture, gpu, device, loaded, field)
     check_loading(model.architecture, loaded.quantization, device, "gpu" if loaded.is_default else "weight_format")
     check_bfloat16(gpu, device, loaded.weight_format, field)
     if not device.is_vllm_on_cuda:
@@ -65,6 +70,14 @@ def loaded_checkpoint(
         if model.architecture.has_experts:
             check_experts(device, loaded.quantization.scheme, loaded.quantization.method, field)
     return loaded, note
+
+
+def _check_tables(architecture: Architecture, gpu: Gpu, device: Device, loaded: Checkpoint, field: str) -> None:
+    """Raise RefusedStartError where tables do not lie in the host's memory, or are not made so in 8 bits."""
+    tables = architecture.hosted_parameters
+    check_hosted(architecture.name, tables, device, is_unified=has_unified_memory(gpu))
+    if loaded.quantization.is_made_at_load and loaded.hf_id is None:
+        check_made_at_load(architecture.name, loaded.weight_format, field)
 
 
 def _chosen(

@@ -198,6 +198,8 @@ def _check_context_parallel(architecture: Architecture, layout: Layout, device: 
     spreads = [mixer.spread for mixer in architecture.mixers]
     if any(spread.is_local for spread in spreads):
         raise _context_refusal(f"{dcp} is not possible with sliding windows or chunks", "1")
+    if any(spread.is_on_one_rank for spread in spreads):
+        raise _context_refusal(f"{dcp} is not possible with keys that stand for several tokens of softmax heads", "1")
     heads = {(spread.queries, spread.key_values) for spread in spreads if spread.key_values}
     if not heads:
         raise _context_refusal(f"{dcp} needs attention whose cache grows", "1")

@@ -21,16 +21,18 @@ from service.engine.layers.dense import DenseMlp
 from service.engine.layers.embeddings import PerLayerEmbeddings, padded_vocabulary, vocabulary_rows
 from service.engine.layers.encoder import TOWER, Encoder
 from service.engine.layers.experts import MoeMlp
-from service.engine.layers.grouped import BlockSelector, GroupedQueryAttention
+from service.engine.layers.grouped import GroupedQueryAttention
 from service.engine.layers.heads import HeadDetails, Heads
 from service.engine.layers.indexer import INDEXER_BLOCK_SIZE, SparseIndexer
 from service.engine.layers.kimi_delta import KimiDeltaAttention
 from service.engine.layers.latent import LatentAttention
 from service.engine.layers.mamba import Mamba1, Mamba2
+from service.engine.layers.ngrams import NgramMemory, prime_rows
 from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
-from service.engine.layers.residual import AlternatingUpdates, hyper_connections, stream_joiner
+from service.engine.layers.residual import AlternatingUpdates, GatedConnections, hyper_connections, stream_joiner
 from service.engine.layers.rotary import RotaryTable, Rotated
+from service.engine.layers.selectors import BlockSelector, KeySelector
 from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape, Routing
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
@@ -61,11 +63,13 @@ __all__ = [
     "Encoder",
     "Ends",
     "FeedForward",
+    "GatedConnections",
     "GatedDeltaNet",
     "GroupedQueryAttention",
     "HeadDetails",
     "Heads",
     "KernelNeed",
+    "KeySelector",
     "KimiDeltaAttention",
     "LatentAttention",
     "LiveElements",
@@ -75,6 +79,7 @@ __all__ = [
     "Mlp",
     "MoeMlp",
     "NetworkShape",
+    "NgramMemory",
     "NoAttention",
     "NoMlp",
     "Part",
@@ -96,6 +101,7 @@ __all__ = [
     "heads_per_rank",
     "hyper_connections",
     "padded_vocabulary",
+    "prime_rows",
     "stream_joiner",
     "vocabulary_rows",
 ]

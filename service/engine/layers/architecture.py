@@ -20,7 +20,7 @@ from service.engine.layers.base import FeedForward, Mixer, Part
 from service.engine.layers.embeddings import PerLayerEmbeddings
 from service.engine.layers.encoder import Encoder
 from service.engine.layers.grouped import GroupedQueryAttention
-from service.engine.layers.residual import AlternatingUpdates
+from service.engine.layers.residual import AlternatingUpdates, GatedConnections
 from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
 
@@ -78,6 +78,8 @@ class Architecture:
     residual_streams: int = 1  # hyper-connections mix several, with fp32 weights of their own
     mixes_streams: bool = True  # into each other as well, not only in and out of a layer's parts
     joins_streams: bool = True  # before the output head, by weights
+    gated_connections: GatedConnections | None = None  # of these streams, in the place of hyper-connections and norms
+    hosted_parameters: int = 0  # of tables that lie in the host's memory
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     drafts_beside_states: bool = False  # before vLLM drafted for every model with recurrent states

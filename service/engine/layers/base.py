@@ -1,11 +1,9 @@
 """What every layer variant must answer: one abstract base for mixers of tokens, one for feed-forward parts.
 
 A variant is one file: its facts are fields, as configs publish them; its rules are the methods below. Whoever plans
-memory, layouts or times asks a layer and never which variant it is: a new one is right everywhere at once, and one
-that forgets a rule fails the type check by the rule's name.
+memory, layouts or times asks a layer and never which variant it is: one that forgets a rule fails the type check.
 
-Sources: vLLM 0.33 `model_executor/layers/` and `models/`, whose layers state the same rules one by one
-    (`get_kv_cache_spec`, `create_weights`); Williams, Waterman, Patterson, Roofline (2009), for `Work`.
+Sources: vLLM 0.33 `model_executor/layers/`, `models/` (`get_kv_cache_spec`, `create_weights`); Roofline (2009).
 """
 
 from abc import ABC, abstractmethod
@@ -57,6 +55,7 @@ class Spread:
     queries: int = 0
     key_values: int = 0  # 0 for a layer without tokens to share
     is_local: bool = False  # keeps a window or chunk, which cannot be spread
+    is_on_one_rank: bool = False  # no kernel puts together what several ranks attend to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +89,7 @@ class LiveElements:
     per_token: int  # where it is widest, before tensor parallelism divides it
     expanded_per_token: int = 0  # of an earlier token's keys and values, on one rank
     selected_ratio: int | None = None  # tokens behind one key, where an indexer gathers them; None without one
+    buffer_bytes_per_token: int = 0  # that loading makes on every rank [bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,30 +31,8 @@ from service.engine.layers.base import (
 from service.engine.layers.cache import CacheSharing, CacheSpec, Sharding, SpecKind, heads_per_rank
 from service.engine.layers.heads import Heads
 from service.engine.layers.rotary import Rotated
+from service.engine.layers.selectors import Reads, Selector
 from service.engine.layers.shapes import AttentionShape
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSelector:
-    """What picks the cache blocks a query attends to (MiniMax M3); it keeps a small key of its own per token."""
-
-    num_heads: int
-    head_dim: int
-    block_size: int  # [tokens]
-
-    def cache(self, sharding: Sharding) -> CacheSpec:
-        """Return its key, in the model's dtype whatever the cache has."""
-        return CacheSpec(
-            kind="mla_attention",
-            block_size=sharding.block_size,
-            token_bytes=self.head_dim * sharding.model_element_bytes,
-            shape=(1, self.head_dim, 0),
-            context_ranks=sharding.context_ranks,
-        )
-
-    def rows(self, tensor_parallel_size: int) -> int:
-        """Return its queries and one key, which come out of the attention's projection."""
-        return (heads_per_rank(self.num_heads, tensor_parallel_size) + 1) * self.head_dim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +57,7 @@ class GroupedQueryAttention(Mixer):
     has_output_gate: bool = False  # query projection is twice as wide
     has_sinks: bool = False  # one learnt logit per query head
     query_rank: int = 0  # queries come out of a projection this wide, which with keys and values no rank splits
-    selector: BlockSelector | None = None
+    selector: Selector | None = None
     keeps_model_dtype: bool = False  # its cache is of the model's dtype whatever is asked for
     is_shared_block: bool = False  # has no weights but the projection behind a shared block
     shares_cache_with: int | None = None  # index of the layer whose cache this one reads
@@ -120,7 +98,7 @@ class GroupedQueryAttention(Mixer):
             context_ranks=sharding.context_ranks,
             shape=(heads, self.head_dim, self.v_head_dim),
         )
-        return (own,) if self.selector is None else (self.selector.cache(sharding), own)
+        return (own,) if self.selector is None else (*self.selector.caches(sharding), own)
 
     @property
     def _kind(self) -> SpecKind:
@@ -159,8 +137,8 @@ class GroupedQueryAttention(Mixer):
 
     @property
     def page_size(self) -> int | None:
-        """Return that any page will do. [tokens]."""
-        return ANY_PAGE
+        """Return that any page will do, unless its selector has no rule. [tokens]."""
+        return ANY_PAGE if self.selector is None else self.selector.reads.page_size
 
     @property
     def spread(self) -> Spread:
@@ -169,6 +147,7 @@ class GroupedQueryAttention(Mixer):
             queries=self.num_attention_heads,
             key_values=self.num_key_value_heads,
             is_local=bool(self.sliding_window or self.attention_chunk_size),
+            is_on_one_rank=self.selector is not None and self.selector.reads.is_on_one_rank,
         )
 
     def projecting_all(self) -> "GroupedQueryAttention":
@@ -244,7 +223,8 @@ class GroupedQueryAttention(Mixer):
     def live(self, _tensor_parallel_size: int) -> LiveElements:
         """Return query, key, value and output. [elements]."""
         heads = 2 * self.num_attention_heads + 2 * self.num_key_value_heads
-        return LiveElements(per_token=heads * self.head_dim)
+        buffer_bytes = 0 if self.selector is None else self.selector.reads.buffer_bytes
+        return LiveElements(per_token=heads * self.head_dim, buffer_bytes_per_token=buffer_bytes)
 
     @property
     def adapted_matrices(self) -> tuple[str, ...] | None:
@@ -279,7 +259,9 @@ class GroupedQueryAttention(Mixer):
 
     @property
     def draft_attention(self) -> Mixer | None:
-        """Return the same heads without anything around them."""
+        """Return the same heads without anything around them; none of heads that read single tokens."""
+        if self.selector is not None and self.selector.reads.longest < UNBOUNDED:
+            return None
         heads, kept, width = self.num_attention_heads, self.num_key_value_heads, self.head_dim
         return GroupedQueryAttention(
             num_attention_heads=heads, num_key_value_heads=kept, head_dim=width, v_head_dim=width
@@ -291,9 +273,12 @@ class GroupedQueryAttention(Mixer):
         kv_heads = heads_per_rank(self.num_key_value_heads, tensor_parallel_size)
         width = self.head_dim + self.v_head_dim
         flop = FLOP_PER_MULTIPLICATION * heads * width
+        selected = Reads() if self.selector is None else self.selector.reads
         return Work(
             token_bytes=kv_heads * width * cache_element_bytes,
-            longest=float(self.sliding_window or self.attention_chunk_size or UNBOUNDED),
+            longest=min(float(self.sliding_window or self.attention_chunk_size or UNBOUNDED), selected.longest),
             decode_flop_per_pair=flop,
             prefill_flop_per_pair=flop,
+            scan_bytes=selected.scan_bytes,
+            scan_flop_per_pair=selected.scan_flop_per_pair,
         )

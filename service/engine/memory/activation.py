@@ -50,6 +50,7 @@ class Working:
     encoder_outputs: int
     deep_stacks: int  # of the encoder, that have buffers of their own
     encoder_elements: int  # of one token, in the widest layer of one rank
+    selected_bytes: int  # of one token, in all layers' buffers of selected tokens
 
     def peak_bytes(self, tokens: int, seqs: int) -> int:
         """Return the peak of the profiling run beside weights. [bytes].
@@ -116,14 +117,17 @@ class Working:
         return own + max(self.encoder_tokens(tokens), self.unbounded_tokens) * self.encoder_outputs * self.hidden_bytes
 
     def loaded_bytes(self, tokens: int) -> int:
-        """Return the buffers that loading makes beside the weights, by which images reach the first layers. [bytes].
+        """Return the buffers that loading makes beside the weights. [bytes].
 
-            bytes = deep stacks x max_num_batched_tokens x hidden size x 2
+            bytes = max_num_batched_tokens x (deep stacks x hidden size x 2 + selected tokens of all layers x 4)
+
+        By the first images reach the first layers; the second are of layers that select single tokens.
 
         Source:
-            vLLM 0.33 `model_executor/models/qwen3_vl.py` (`deepstack_input_embeds`), as 0.11 and those after it.
+            vLLM 0.33 `model_executor/models/qwen3_vl.py` (`deepstack_input_embeds`), as 0.11 and those after it;
+            `models/qwen4_exp/nvidia/qsa.py` (`topk_indices_buffer`).
         """
-        return self.deep_stacks * tokens * self.hidden_bytes
+        return tokens * (self.deep_stacks * self.hidden_bytes + self.selected_bytes)
 
     def workspace_bytes(self, tokens: int) -> int:
         """Return the largest buffer that layers share: of experts or of sparse attention. [bytes]."""
@@ -179,6 +183,7 @@ def working_of(
         encoder_outputs=0 if tower is None else tower.outputs,
         deep_stacks=tower.outputs - 1 if tower is not None and device.plan.stages_deep_stacks else 0,
         encoder_elements=0 if tower is None else tower.live_elements(ranks),
+        selected_bytes=_selected_bytes(architecture),
     )
 
 
@@ -234,6 +239,13 @@ def length_in_memory(architecture: Architecture, max_model_len: int) -> int:
         return 1
     expanded, ratio = _latents(architecture, 1)
     return max_model_len if expanded or ratio is not None else 1
+
+
+@derived(1)
+def _selected_bytes(architecture: Architecture) -> int:
+    """Return the buffers of selected tokens that loading makes, for each token of a batch. [bytes]."""
+    mixers = (mixer for layer in architecture.layers for mixer in layer.mixers)
+    return sum(mixer.live(1).buffer_bytes_per_token for mixer in mixers)
 
 
 @derived(16)

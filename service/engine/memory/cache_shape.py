@@ -28,7 +28,7 @@ from service.engine.layers import (
 )
 from service.engine.memory.drafts import draft_of, retained_tokens
 from service.engine.memory.groups import CacheGroup, counted, numbered, on_stage
-from service.engine.memory.kernels import asked_cache, hybrid_alignment, kernels_of
+from service.engine.memory.kernels import asked_cache, divided_by_rings, hybrid_alignment, kernels_of
 from service.engine.memory.packing import Packing
 from service.engine.memory.stages import pipeline_stages
 from service.engine.memory.unwindowed import kept_whole
@@ -266,7 +266,7 @@ class _Blocks:
             max(spec.state_bytes for spec in states),
             checkpoint_grid=lcm(*(spec.checkpoint_tokens for spec in states)),
         )
-        return replace(sharding, block_size=max(sharding.block_size, inflated))
+        return replace(sharding, block_size=divided_by_rings(max(sharding.block_size, inflated), specs))
 
 
 def hybrid_block_size(block_size: int, token_bytes: int, state_bytes: int, *, checkpoint_grid: int) -> int:

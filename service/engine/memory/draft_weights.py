@@ -12,8 +12,8 @@ from typing import Final, cast
 from service.engine.engines.plans import PlanRules
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
-from service.engine.layers import DraftHead, stream_joiner, vocabulary_rows
-from service.engine.memory.matrices import layer_matrices
+from service.engine.layers import DraftHead, vocabulary_rows
+from service.engine.memory.matrices import joined_streams, layer_matrices
 
 MOST_COUNTS: Final = 8  # of drafted tokens that are asked for of one model
 INDEX_BYTES: Final = 8  # of one entry of the map between vocabularies
@@ -81,7 +81,7 @@ def _around(head: DraftHead, layout: Layout) -> list[Matrix]:
     hidden, streams = head.body.hidden_size, head.body.residual_streams
     matrices = [_projection(head, layout), vector("model.draft_norms", head.num_norms * hidden)]
     if streams > 1:
-        matrices.append(stream_joiner(streams, hidden, "model.draft_streams"))
+        matrices += joined_streams(head.body, "model.draft_streams")
     if head.head_vocab_size:
         matrices.append(_table(head, layout, head.head_vocab_size))
     if head.is_vocab_mapped:

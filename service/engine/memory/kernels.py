@@ -6,7 +6,7 @@ Sources:
     (cache dtypes).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +17,7 @@ from service.engine.engines.kernels import kernel_of, raises_on_fp8
 from service.engine.errors import RefusedStartError
 from service.engine.formats.elements import BYTE, cache_bytes
 from service.engine.inputs import EngineSettings, KvCacheDtype
-from service.engine.layers import Architecture, KernelNeed
+from service.engine.layers import Architecture, CacheSpec, KernelNeed
 
 # Beside recurrent states, blocks of latents are long enough for the kernels that split them.
 LATENT_KINDS: Final = ("latent", "sparse")
@@ -69,6 +69,24 @@ def hybrid_alignment(architecture: Architecture, device: Device) -> int:
     """Return what blocks are a multiple of at least, where they hold recurrent states as well. [tokens]."""
     has_latents = any(need.kind in LATENT_KINDS for need in _needs(architecture))
     return device.plan.hybrid_latent_tokens if has_latents else 1
+
+
+def divided_by_rings(block_size: int, specs: Iterable[CacheSpec]) -> int:
+    """Return a block that every ring divides. [tokens].
+
+    Raises:
+        RefusedStartError: one does not, for the tokens that are drafted.
+
+    Source: vLLM 0.33 `models/qwen4_exp/common/qsa_cache.py` ("QSA ring capacity ... must divide the attention block").
+    """
+    rings = {spec.block_size for spec in specs if spec.kind == "circular_buffer"}
+    if any(block_size % ring for ring in rings):
+        raise RefusedStartError(
+            f"beside states blocks have {block_size} tokens, which a ring of {max(rings)} raw keys does not divide",
+            field="num_speculative_tokens",
+            accepted="fewer drafted tokens",
+        )
+    return block_size
 
 
 def runs_over_ranks(architecture: Architecture, asked: AskedCache, device: Device) -> bool:

@@ -67,12 +67,21 @@ def layer_matrices(
         matrices += embedding.layer_matrices(hidden, prefix)
     if (updates := architecture.alternating_updates) is not None:
         matrices += updates.layer_matrices(hidden, layout.tensor_parallel_size, prefix)
-    streams, mixes = architecture.residual_streams, architecture.mixes_streams
+    gated, streams, mixes = architecture.gated_connections, architecture.residual_streams, architecture.mixes_streams
     return [
         *matrices,
         vector(prefix + "norms", _norm_elements(architecture, layer)),
-        hyper_connections(streams, hidden, prefix, mixes_streams=mixes),
+        *([] if gated is None else gated.layer_matrices(hidden, prefix)),
+        hyper_connections(1 if gated else streams, hidden, prefix, mixes_streams=mixes),
     ]
+
+
+def joined_streams(architecture: Architecture, module: str) -> list[Matrix]:
+    """Return what makes one stream of several, before an output head."""
+    hidden, streams = architecture.hidden_size, architecture.residual_streams
+    if (gated := architecture.gated_connections) is not None:
+        return gated.joining_matrices(hidden, module)
+    return [stream_joiner(streams, hidden, module)]
 
 
 def expert_columns(architecture: Architecture, layout: Layout) -> frozenset[int]:
@@ -105,8 +114,8 @@ def embedding_matrices(
     more = ends.more_heads * [head]
     if architecture.ties_embeddings:
         return first, [final_norm, *more] if layout.pipeline_parallel_size == 1 else [final_norm, shared, *more]
-    joined_streams = architecture.residual_streams if architecture.joins_streams else 1
-    return first, [final_norm, stream_joiner(joined_streams, hidden, "model.hc_head"), head, *more]
+    joining = joined_streams(architecture, "model.hc_head") if architecture.joins_streams else []
+    return first, [final_norm, *joining, head, *more]
 
 
 def _final_vectors(architecture: Architecture) -> int:

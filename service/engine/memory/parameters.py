@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from service.engine.derived import derived
-from service.engine.formats.matrix import CACHE_SCALES, Matrix
+from service.engine.formats.matrix import CACHE_SCALES, PADDING, Matrix
 from service.engine.inputs import Layout
 from service.engine.layers import Architecture, DecoderLayer
 from service.engine.memory.kinds import layer_kinds
@@ -13,7 +13,7 @@ from service.engine.memory.matrices import EMBEDDINGS, HEAD, embedding_matrices,
 
 @derived(1)
 def num_parameters(architecture: Architecture) -> int:
-    """Return the parameters of the whole model: every matrix, norm, bias and embedding.
+    """Return the parameters of the whole model: every matrix, norm, bias and embedding, in the host too.
 
     Llama 3.1 8B, as its repository counts its safetensors:
 
@@ -28,7 +28,8 @@ def num_parameters(architecture: Architecture) -> int:
     of_kinds = sum(
         number * sum(elements for elements, _ in matrices) for matrices, number in _elements_by_kind(architecture)
     )
-    return of_kinds + sum(_elements(matrix, architecture) for matrix in (*first, *last))
+    beside = sum(_elements(matrix, architecture) for matrix in (*first, *last))
+    return of_kinds + beside + architecture.hosted_parameters
 
 
 @derived(1)
@@ -74,8 +75,8 @@ def _of_layer(architecture: Architecture, layer: DecoderLayer) -> Iterator[tuple
 
 
 def _elements(matrix: Matrix, architecture: Architecture) -> int:
-    """Return the parameters of one matrix: without scales of the cache, and without the vocabulary's padding."""
-    if matrix.module.endswith(CACHE_SCALES):
+    """Return the parameters of one matrix: without scales of the cache, and without padding, the vocabulary's too."""
+    if matrix.module.endswith((CACHE_SCALES, PADDING)):
         return 0
     padding = matrix.rows - architecture.vocab_size if matrix.module in (EMBEDDINGS, HEAD) else 0
     return matrix.elements - padding * architecture.hidden_size

@@ -1,6 +1,6 @@
 """Copies of the residual stream, and connections that mix several."""
 
-from service.engine.layers import AlternatingUpdates, hyper_connections, stream_joiner
+from service.engine.layers import AlternatingUpdates, GatedConnections, hyper_connections, stream_joiner
 
 GEMMA_3N = AlternatingUpdates(num_streams=4, residual_rank=64)  # huggingface.co/google/gemma-3n-E4B config.json
 
@@ -27,3 +27,13 @@ def test_hyper_connections_are_fp32_and_only_where_streams_are() -> None:
     assert (four.elements, four.element_bytes) == (2 * (24 * 4 * 4_096 + 24 + 3), 4)
     assert hyper_connections(1, 4_096, "", mixes_streams=True).elements == 0
     assert stream_joiner(1, 4_096, "model.hc_head").elements == 0
+
+
+def test_gated_connections_are_two_low_rank_products_and_a_norm_before_each_part() -> None:
+    # vLLM 0.33 `models/qwen4_exp/nvidia/hyperconnection.py`, Qwen3.8-Flash-Next: 320 + 4 rows, padded to 336.
+    gated = GatedConnections(num_streams=4, rank=320)
+    layer, joining = gated.layer_matrices(2_560, "model.layers.0."), gated.joining_matrices(2_560, "model.hc_head")
+
+    assert sum(it.elements for it in layer) == 2 * (336 * 10_240 + 10_240 * 320 + 10_240)
+    assert sum(it.elements for it in joining) == 320 * 10_240 + 10_240 * 320 + 10_240
+    assert not any(it.is_linear and not it.is_kept for it in (*layer, *joining))

@@ -14,7 +14,7 @@ from service.engine.families.parts.profiling import Item
 from service.engine.families.parts.rotary import RotaryRule, stated_tables
 from service.engine.families.parts.sizes import nothing
 from service.engine.families.parts.towers import TowerRule
-from service.engine.layers import TOWER, AlternatingUpdates, PerLayerEmbeddings, SharedBlocks
+from service.engine.layers import TOWER, AlternatingUpdates, GatedConnections, PerLayerEmbeddings, SharedBlocks
 
 
 class LanguageModels(Protocol):
@@ -76,6 +76,8 @@ class Family:
     residual_streams: CountRule = one_stream
     mixes_streams: bool = False
     joins_streams: bool = True
+    gated_connections: Callable[[ConfigReader], GatedConnections] | None = None  # of these streams
+    hosted_parameters: CountRule = nothing  # of tables in the host's memory
     is_hybrid: bool = True
     per_layer_embeddings: Callable[[ConfigReader], PerLayerEmbeddings | None] | None = None
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None

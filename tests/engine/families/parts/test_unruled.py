@@ -13,7 +13,6 @@ from service.engine.families.registry import REGISTRY
     ("name", "reason"),
     [
         ("Step5ForCausalLM", "ring of raw keys"),
-        ("Qwen4ExpForCausalLM", "ring of raw keys"),
         ("DeepseekV41ForCausalLM", "n-grams"),
         ("WhisperForConditionalGeneration", "transcribes speech"),
         ("OpenVLAForActionPrediction", "robot"),
