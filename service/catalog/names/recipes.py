@@ -20,7 +20,6 @@ Sources:
 """
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Final, Literal
 
 from service.engine.formats.quantization import Quantization, parse_quantization, standard_quantization
@@ -58,7 +57,6 @@ def recipe_of(words: Iterable[str], publisher: str, weight_format: WeightFormat)
     return next((recipe for word, recipe in SAID_AS.items() if word in said), None)
 
 
-@cache
 def stored_by(recipe: Recipe, weight_format: WeightFormat, *, is_hybrid: bool) -> Quantization:
     """Return how a recipe stores the matrices of a model.
 
