@@ -35,7 +35,7 @@ WITHOUT_A_RULE = r"""
     step audio|mimo audio|longcat flash (?:lite|omni)|
     nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
     jina vlm|flint|domyn|muse spark|
-    qwen 4|spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
+    spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """
 
 
@@ -49,7 +49,7 @@ WITHOUT_AN_ENTRY = r"""
     rnj|isaac|granite (?:vision )?4(?:\.[0-9])? .*vision|granite vision 4|apriel 1\.5|
     longchat|cogito (?:v ?2\.1|2\.1|671b|v ?2 preview deepseek)|zamba 2|falcon h ?1 tiny|skywork r ?1 ?v|
     pixtral large|ultravox|voxtral|granite speech|molmo(?! 2)|idefics 3|blip 2 opt|llava interleave|
-    hyperclovax seed omni|hy 4|beam|mimo v ?2 omni|hunyuan mt|hy mt|a x 4\.0|tiny aya
+    hyperclovax seed omni|hy 4|beam|mimo v ?2 omni|hunyuan mt|hy mt|a x 4\.0|tiny aya|qwen 4
 """
 
 # What a name does not tell of its base: the words before it, and those of the base.

@@ -1,9 +1,9 @@
 """What every layer variant must answer: one abstract base for mixers of tokens, one for feed-forward parts.
 
-A variant is one file: its facts are fields, as configs publish them; its rules are the methods below. Whoever plans
-memory, layouts or times asks a layer and never which variant it is: one that forgets a rule fails the type check.
+A variant is one file: fields are facts, methods are rules. Whoever plans asks a layer, and never which variant it is.
 
-Sources: vLLM 0.33 `model_executor/layers/`, `models/` (`get_kv_cache_spec`, `create_weights`); Roofline (2009).
+Sources: vLLM 0.33 `model_executor/layers/` and `models/` (`get_kv_cache_spec`, `create_weights`);
+    Williams, Waterman, Patterson, Roofline (2009), for `Work`.
 """
 
 from abc import ABC, abstractmethod

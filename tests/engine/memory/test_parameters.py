@@ -48,6 +48,7 @@ ONLY_IN_TOTAL = {
     "step-3.7-flash": 2_428_171_008,  # three draft layers
     "ling-3.0-flash": 3_072_194_048,  # one
     "glm-5.3-flash": 7_432_592_416,  # one
+    "qwen3.8-flash-next": 2_607_150_848 + 35,  # one; primes, offsets and multipliers of n-grams
     "hunyuanocr": 120_818 * 1_024,  # the tied head, stored twice
     "intern-s2-397b": 6_595_568_128,  # one draft layer
     "intern-s2-preview": 844_640_768 + 133_849_040,  # one; the encoder of time series, which is not loaded
