@@ -36,6 +36,9 @@ from service.engine.layers import (
 DELTA: Final = "linear_attention"
 SELECTING: Final = frozenset({*FULL_KINDS, "qwen_sparse_attention", "indexed_attention"})
 STREAMS: Final = "hc_count"
+POOLS: Final = (2, 4, 8, 16)  # tokens of a key, that divide a block of 16
+MOST_HEADS: Final = 256  # of n-grams, in all layers; the published model has 16
+LARGEST_TABLE: Final = 1 << 40  # rows of one head; the published model has 20 million
 
 
 def _attention(reader: ConfigReader) -> Mixers:
@@ -60,10 +63,12 @@ def _attention(reader: ConfigReader) -> Mixers:
 def _selector(reader: ConfigReader) -> KeySelector:
     if (keys := reader.positive("indexer_kv_heads", default=1)) != 1:
         raise unknown_kind("indexer_kv_heads", keys, "1")
+    if (pool := reader.positive("indexer_compress_ratio")) not in POOLS:
+        raise unknown_kind("indexer_compress_ratio", pool, ", ".join(map(str, POOLS)))
     return KeySelector(
         num_heads=reader.positive("indexer_n_heads"),
         head_dim=reader.positive("indexer_head_dim"),
-        pool=reader.positive("indexer_compress_ratio"),
+        pool=pool,
         top_k=reader.positive("indexer_budget"),
     )
 
@@ -97,9 +102,13 @@ def _table(reader: ConfigReader) -> int:
         return 0
     heads = (reader.positive("ngram_size") - 1) * reader.positive("heads_per_ngram")
     width = reader.positive("ple_embed_dim")
-    if not heads or width % heads:
+    if not 1 <= heads <= MOST_HEADS // layers:
+        raise unknown_kind("heads_per_ngram", heads, f"1 to {MOST_HEADS // layers} heads for all n-grams of a layer")
+    if width % heads:
         raise unknown_kind("ple_embed_dim", width, f"a multiple of the {heads} heads of n-grams")
-    rows = prime_rows(reader.positive("ngram_vocab_size_base"), layers * heads)
+    if (base := reader.positive("ngram_vocab_size_base")) > LARGEST_TABLE:
+        raise unknown_kind("ngram_vocab_size_base", base, f"1 to {LARGEST_TABLE}")
+    rows = prime_rows(base, layers * heads)
     return round_up(rows, reader.positive("make_ngram_vocab_size_divisible_by", default=1)) * (width // heads)
 
 

@@ -8,8 +8,8 @@ from service.engine.formats.elements import SINGLE_BYTES
 
 # Scales of the cache, which some quantized checkpoints bring along.
 CACHE_SCALES = "cache_scales"
-PADDING = "padding"  # rows that kernels want, and no checkpoint has
 LATENT_CACHE_SCALES = "latent_cache_scales"
+PADDING = "padding"  # rows that kernels want, and no checkpoint has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ Source:
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
@@ -19,7 +20,8 @@ from service.engine.layers.base import Divisor, LiveElements
 from service.engine.layers.cache import Checkpoint, Sharding
 from service.engine.layers.recurrent import RecurrentMixer
 
-NORMS = 3  # of keys, of what they are compared with, and before the convolution
+NORMS: Final = 3  # of keys, of what they are compared with, and before the convolution
+WITNESSES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,4 +99,16 @@ def prime_rows(first: int, count: int) -> int:
 
 
 def _is_prime(number: int) -> bool:
-    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+    """Return whether a number is prime, by as many of Miller and Rabin's witnesses as leave no doubt below 3 x 10^24.
+
+    Source: J. Sorenson, J. Webster, Strong pseudoprimes to twelve prime bases (arXiv:1509.00864).
+    """
+    if number in WITNESSES or number < 2 or any(number % prime == 0 for prime in WITNESSES):
+        return number in WITNESSES
+    twos = ((number - 1) & (1 - number)).bit_length() - 1
+    return all(_passes(number, witness, twos) for witness in WITNESSES)
+
+
+def _passes(number: int, witness: int, twos: int) -> bool:
+    power = pow(witness, (number - 1) >> twos, number)
+    return power == 1 or any(pow(power, 1 << square, number) == number - 1 for square in range(twos))

@@ -42,3 +42,12 @@ def test_tables_have_as_many_rows_as_prime_numbers() -> None:
     rows = prime_rows(20_000_000, 16)
 
     assert -(-rows // 128) * 128 * 160 == 51_200_245_760
+
+
+def test_rows_of_large_tables_are_prime_as_well() -> None:
+    # Referee: division by every smaller number finds 10^12 + 39 and + 61 first.
+    assert prime_rows(10**12, 2) == 2 * 10**12 + 39 + 61
+    # Carmichael numbers and squares of primes are none: 561 = 3 x 11 x 17, 1,373,653 is a strong pseudoprime to 2 and 3.
+    assert prime_rows(561, 1) == 563
+    assert prime_rows(1_373_653, 1) == 1_373_677
+    assert prime_rows(1, 5) == 2 + 3 + 5 + 7 + 11
