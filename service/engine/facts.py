@@ -71,7 +71,7 @@ def format_of(architecture: Architecture, quantization: Quantization) -> WeightF
     """
     if quantization.expert_scheme == "nvfp4":
         return "nvfp4"
-    if quantization.scheme == "fp8-block" and quantization.expert_scheme is None:
+    if quantization.is_fp8_in_blocks and quantization.expert_scheme is None:
         whole = (part.matrices(architecture.hidden_size, Layout(), "") for part in architecture.feed_forwards)
         if any(matrix.scheme == "mxfp4" for matrices in whole for matrix in matrices):
             return "mxfp4"

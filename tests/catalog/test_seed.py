@@ -367,6 +367,7 @@ def test_every_checkpoint_says_the_format_that_its_quantization_is() -> None:
     assert apart == {
         "deepseek-v4-flash",
         "deepseek-v4-pro",
+        "deepseek-v4.1-flash",
         "ling-3.0-flash",
         "ling-3.0-flash-vl",
         "mimo-v2.6-flash-rl",

@@ -199,7 +199,8 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, layout: StatedLayo
     given = (
         "kv_cache_memory_bytes takes the place of gpu_memory_utilization, which is neither counted nor in engine_args"
     )
-    settings, device = plan.settings, plan.device
+    settings, device, hosted = plan.settings, plan.device, plan.model.architecture.hosted_bytes
+    hosting = f"each replica keeps {hosted / 1e9:.0f} GB of tables in its host's memory, pinned, beside its GPUs'"
     is_unnamed = bool(settings.num_speculative_tokens) and not names_drafter(plan)
     unnamed = tuple(
         f"engine_args have no flag for {name}{UNNAMED.get(name, '')}" for name in unnamed_settings(plan, stated)
@@ -217,6 +218,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, layout: StatedLayo
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + exchange_warnings(plan, gpus)
         + (packed,) * _spreads_unpacked_latents(plan)
+        + (hosting,) * bool(hosted)
         + _image_warnings(plan, device)
         + build_warnings(plan)
     )

@@ -87,7 +87,7 @@ def _layout(stated: StatedLayout, deployment: Deployment, why: str) -> Iterator[
             yield note(name, getattr(layout, name), "chosen", why)
     architecture = deployment.resolved.model.architecture
     if hosted := architecture.hosted_parameters:
-        in_host = HOSTED.format(hosted, hosted * architecture.element_bytes / 1e9)
+        in_host = HOSTED.format(hosted, architecture.hosted_bytes / 1e9)
         yield note("engram_config.cpu_offload", True, "default", in_host)
 
 

@@ -42,7 +42,7 @@ class ExpertKernels:
     keeps_loaded_scales: bool = False  # beside the shuffled ones
     wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep scales of four bytes, unless whole tiles
     copies_fp4_scales: bool = False  # of NVFP4, swizzled
-    unpacks_grouped: bool = False  # projections multiplied in groups
+    unpacks_grouped: frozenset[str] = frozenset()  # schemes of projections multiplied in groups
     splits_blocks: bool = True  # of the allocator, whatever their size, while weights load
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
 
@@ -56,9 +56,19 @@ def expert_kernels(device: Device) -> ExpertKernels:
         storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed),
         wide_scales_tile=device.wide_scales_tile,
         copies_fp4_scales=device.copies_fp4_scales,
-        unpacks_grouped=device.unpacks_grouped,
+        unpacks_grouped=_unpacked(device),
         splits_blocks=not device.is_vllm or device.loads.platform not in device.plan.whole_blocks_on,
     )
+
+
+def _unpacked(device: Device) -> frozenset[str]:
+    """Return how what is multiplied in groups is stored, where a GPU has no such kernel for it.
+
+    Source: vLLM 0.33 `kernels/linear/mxfp8/deep_gemm.py` ("DeepGEMM MXFP8 BMM requires Blackwell."), `emulation.py`.
+    """
+    if device.is_vllm:
+        return frozenset() if device.generation == 10 else frozenset({"mxfp8"})
+    return frozenset({"fp8-block"}) if device.unpacks_grouped else frozenset()
 
 
 def _kernels(device: Device) -> ExpertKernels:

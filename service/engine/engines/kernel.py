@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from service.engine.layers import DEFAULT_BLOCK_SIZE
+from service.engine.layers import DEFAULT_BLOCK_SIZE, USUAL_RECORDS, Records
 
 # Of the model's own dtype, in fp8 because that was asked for, or in the checkpoint's own fp8.
 CacheKind = Literal["model", "fp8", "checkpoint_fp8"]
@@ -37,6 +37,7 @@ class Kernel:
     name: str  # as the engine's log names it
     blocks: tuple[int, ...] = (DEFAULT_BLOCK_SIZE,)
     is_packed: bool = False  # reads sparse latents packed: fp8 values, scales, and 16-bit rotary values
+    records: Records = USUAL_RECORDS  # of latents with a compressed past
     rows: int = 1  # of sparse latents that it reads as one page: blocks are whole pages apart [tokens]
     is_triton: bool = False
     refuses_fp8: bool = False  # is picked all the same, and raises

@@ -15,7 +15,7 @@ from service.engine.derived import derived
 from service.engine.engines.device import ADA, HOPPER, Capability, Device
 from service.engine.engines.grouped_kernels import grouped_kernel
 from service.engine.engines.kernel import AskedCache, Kernel
-from service.engine.engines.latent_kernels import latent_kernel, sparse_kernel
+from service.engine.engines.latent_kernels import latent_kernel, records_kernel, sparse_kernel
 from service.engine.layers import DEFAULT_BLOCK_SIZE, INDEXER_BLOCK_SIZE, Checkpoint, KernelNeed
 
 NATIVE_FP8: Capability = ADA  # from which on Triton compiles fp8
@@ -32,6 +32,9 @@ def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | Non
         case "own" | "indexer":
             kernel = Kernel(name="OWN", blocks=(*_shorter_blocks(need, device), need.block_size))
             return kernel if kernel.reads(asked.block_size) or not device.plan.kernels_set_blocks else None
+        case "records":
+            kernel = records_kernel(device)
+            return kernel if kernel.reads(asked.block_size) else None
         case "grouped":
             return grouped_kernel(need, asked, device)
         case "latent":

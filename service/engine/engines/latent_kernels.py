@@ -5,20 +5,23 @@
     dense, fp8          the same                    FlashMLA 64                  Triton 16          Triton 16, from 8.9
     sparse              FlashMLA 64                 FlashAttention 64            FlashInfer, packed none
     sparse, fp8         FlashInfer 32, plain        FlashMLA 64, packed          FlashInfer, packed none
+    records             128                         64                           128                none
 
 Sources:
     vLLM 0.33 `platforms/cuda.py` (`_get_backend_priorities`), `v1/attention/backends/mla/` (each backend's
     `supports_compute_capability`, `supports_combination`, `get_supported_kernel_block_sizes`),
     `model_executor/layers/attention/mla_attention.py` (`_canonicalize_sparse_mla_kv_cache_dtype`); 0.17
     `platforms/cuda.py` (`check_and_update_config`); ROCm's `v1/attention/backends/mla/rocm_aiter_mla_sparse.py` and
-    `indexer.py` (`get_supported_kernel_block_sizes`: 1, or 64).
+    `indexer.py` (`get_supported_kernel_block_sizes`: 1, or 64); `models/deepseek_v41/` (`sparse_mla.py`,
+    `nvidia/flash_mla_mega_attn.py`, and `attention.py`: `swa_bytes_per_token`, `compressed_bytes_per_token`).
 """
 
+from math import lcm
 from typing import Final
 
 from service.engine.engines.device import Device
 from service.engine.engines.kernel import AskedCache, Kernel
-from service.engine.layers import KernelNeed
+from service.engine.layers import KernelNeed, Records
 
 FLASHINFER_NOPE_DIMS: Final = (64, 128, 192)
 FLASHINFER_SPARSE_NOPE_DIMS: Final = (128, 192)
@@ -35,6 +38,9 @@ FLASHINFER_SPARSE: Final = Kernel(name="FLASHINFER_MLA_SPARSE", blocks=(32,), ro
 # Whose fp8 is plain, and which reads blocks of any length in tokens of their own.
 AITER_SPARSE: Final = Kernel(name="ROCM_AITER_MLA_SPARSE", blocks=(1, 64))
 WORKSTATION: Final = Kernel(name="FLASHINFER_MLA_SPARSE_SM120", blocks=FIXED_BLOCKS, is_packed=True)
+FP8_RECORD_BYTES: Final = 528  # 512 values, and a scale for 32 of them
+FP4_RECORD_BYTES: Final = 288  # 512 values in half a byte each, and a scale for 16 of them
+FP8_PAGE_BYTES: Final = 512  # to which pages of such records are rounded
 
 
 def latent_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel:
@@ -84,6 +90,24 @@ def _sparse_kernels(need: KernelNeed, asked: AskedCache, device: Device) -> tupl
             return () if asked.spreads_context else (WORKSTATION,)
         case _:
             return ()
+
+
+def records_kernel(device: Device) -> Kernel:
+    """Return the kernel of latents with a past that layers share, and how it wants one token stored (DeepSeek V4.1).
+
+    On compute capability 10 in fp8 throughout, the past in fp4 since a kernel reads it so; elsewhere as DeepSeek V4's.
+    """
+    if device.generation != 10:
+        return Kernel(name="FLASHMLA_SPARSE_DSV41", blocks=FIXED_BLOCKS if device.generation == 9 else (128,))
+    plan = device.plan
+    past = FP4_RECORD_BYTES if plan.keeps_past_in_fp4 else FP8_RECORD_BYTES
+    records = Records(
+        window_bytes=FP8_RECORD_BYTES,
+        past_bytes=past,
+        page_alignment=FP8_PAGE_BYTES,
+        block_alignment=lcm(FP8_RECORD_BYTES, past) if plan.aligns_records else 1,
+    )
+    return Kernel(name="FLASHMLA_MEGA_ATTN_DSV41", blocks=(128,), records=records)
 
 
 def _on_hopper(asked: AskedCache, device: Device) -> Kernel:

@@ -42,6 +42,8 @@ class PlanRules:
     refuses_other_floats: bool = True  # a cache of 16 bits in another dtype than the model's
     keeps_own_fp8_plain: bool = True  # sparse latents in the checkpoint's own fp8 on Hopper; before, packed
     glm_sparse_is_fp8: bool = True  # by itself, on compute capability 10
+    keeps_past_in_fp4: bool = True  # that layers of DeepSeek V4.1 share, on compute capability 10
+    aligns_records: bool = True  # blocks there are whole multiples of both kinds of records
     rescales_yarn: bool = False  # contexts are its original length times its factor, whatever a config states
     # How the pool is counted.
     counts_tokens_by_blocks: bool = False  # not by concurrency
@@ -129,11 +131,18 @@ def _before(since: str, **otherwise: object) -> Row:
 
 
 VLLM: Final = (
-    _before("0.33", exports_states=("flash_kda", "mamba2"), refuses_other_floats=False, drafts_of_one_fit=False),
+    _before(
+        "0.33",
+        exports_states=("flash_kda", "mamba2"),
+        refuses_other_floats=False,
+        drafts_of_one_fit=False,
+        aligns_records=False,
+    ),
     _before(
         "0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False, fills_blocks=False
     ),
-    _before("0.31", pads_plain_experts=False, whole_blocks_on=("CUDA",)),  # 0.30 `_scoped_allocator_max_split`
+    # 0.30 `_scoped_allocator_max_split`, `models/deepseek_v41/attention.py` (`kv_bytes_per_token`).
+    _before("0.31", pads_plain_experts=False, whole_blocks_on=("CUDA",), keeps_past_in_fp4=False),
     # 0.29 `models/gemma4.py` and `gemma3n.py` (`QKVParallelLinear` in every layer).
     _before("0.30", keeps_own_fp8_plain=False, mixes_kernels=False, rescales_yarn=True, projects_shared_caches=True),
     _before("0.29", refines_expert_scales=False, exports_states=(), checks_usable_blocks=False),

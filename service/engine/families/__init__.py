@@ -173,6 +173,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         joins_streams=family.joins_streams,
         gated_connections=connections(reader) if connections is not None else None,
         hosted_parameters=family.hosted_parameters(reader),
+        hosts_fp8=family.hosts_fp8,
         is_hybrid=family.is_hybrid,
         per_layer_embeddings=per_layer(reader) if per_layer is not None else None,
         alternating_updates=updates(reader) if updates is not None else None,

@@ -70,17 +70,17 @@ def _compressed(reader: ConfigReader, ratio: int) -> CompressedAttention:
     )
 
 
-def _scheme(reader: ConfigReader) -> str:
+def scheme_of(reader: ConfigReader) -> str:
     """Return how quantized checkpoints store experts: four bits beside fp8 for the rest."""
     return "mxfp4" if reader.raw("expert_dtype") in (None, "fp4") else ""
 
 
 def _scheme_of_modules(reader: ConfigReader) -> str:
     """Return the same for prediction modules, which checkpoints in NVFP4 leave as they were."""
-    return "mxfp4" if _scheme(reader) else ""
+    return "mxfp4" if scheme_of(reader) else ""
 
 
-def _feed_forward(scheme: Callable[[ConfigReader], str]) -> FeedForwardRule:
+def feed_forward_of(scheme: Callable[[ConfigReader], str]) -> FeedForwardRule:
     """Return the rule of experts in every layer, fixed by token in the first few."""
     experts = Experts(scheme=scheme, splits_tokens=True, has_score_correction=True)
     usual = FeedForward(experts=experts)
@@ -101,7 +101,7 @@ def _feed_forward(scheme: Callable[[ConfigReader], str]) -> FeedForwardRule:
 def _modules(reader: ConfigReader, architecture: Architecture, modules: int) -> DraftHead:
     """Return layers with their window alone; both projections are quantized with the rest."""
     layers = architecture.layers
-    mlp = _feed_forward(_scheme_of_modules)(reader, len(layers))[-1]
+    mlp = feed_forward_of(_scheme_of_modules)(reader, len(layers))[-1]
     head = head_of(architecture, replace(layers[-1], mixers=(_compressed(reader, 0),), mlp=mlp), modules)
     return replace(head, projection_module=head.layer_modules[0] + "e_proj", projection_scale_bytes=1)
 
@@ -124,7 +124,7 @@ FAMILIES: Final = (
     Family(
         classes=("DeepseekV4ForCausalLM",),
         attention=_attention,
-        feed_forward=_feed_forward(_scheme),
+        feed_forward=feed_forward_of(scheme_of),
         residual_streams=hyper_connections,
         rotary=_tables,
         mixes_streams=True,

@@ -26,6 +26,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
     model, own = plan.model, own_checkpoint(plan.model)
     is_published = plan.checkpoint in model.checkpoints
     served = (plan.checkpoint if is_published else own).hf_id or UNNAMED_MODEL
+    modules = model.architecture.mtp
     has_fp4_in_fp8 = plan.checkpoint.weight_format == "mxfp4" and plan.checkpoint.quantization.method == "fp8"
     return Start(
         layout=plan.layout,
@@ -44,6 +45,7 @@ def start_of(plan: MemoryPlan, stated: StatedSettings) -> Start:
         names_own_format=not plan.rules.plan.finds_own_formats and is_in_own_format(served),
         cuts_prompts=plan.rules.plan.cuts_prompts,
         avoids_deep_gemm=avoids_deep_gemm(plan.device, plan.checkpoint.quantization),
+        drafter=modules.method if modules is not None and plan.settings.speculative_method == "mtp" else "",
         expert_kernels=_fp4_kernels(plan) if has_fp4_in_fp8 else "",
         gpus_per_node=plan.gpu.gpus_per_node,
         stated=StartFlags(

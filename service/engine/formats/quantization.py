@@ -88,8 +88,10 @@ def _fp8(reader: ConfigReader, ignored: tuple[str, ...]) -> Quantization:
             "quantization_config.activation_scheme", activations, "dynamic" if block else ACTIVATION_WORDS
         )
     if block:
+        # Scales of small blocks are repeated for every row: vLLM 0.33 `models/deepseek_v41/quant_config.py`.
+        is_repeated = block == MX_GROUP and reader.raw("expert_dtype") is not None
         return Quantization(
-            scheme="fp8-block",
+            scheme="mxfp8" if is_repeated else "fp8-block",
             method="fp8",
             block=block,
             ignored=ignored,

@@ -93,6 +93,11 @@ class Quantization:
         object.__setattr__(self, "mixed", _mixed_of(self.mixed))
         object.__setattr__(self, "groups", Hashed((patterns_of(targets), stored) for targets, stored in self.groups))
 
+    @property
+    def is_fp8_in_blocks(self) -> bool:
+        """Return whether a file states fp8 in blocks, though it be loaded with a scale for every row of them."""
+        return self.scheme == "fp8-block" or (self.scheme == "mxfp8" and self.method == "fp8")
+
     def of(self, module: str) -> "Quantization":
         """Return the scheme of one module: its own in a mixed checkpoint, its group's, else the checkpoint's.
 

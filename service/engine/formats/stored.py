@@ -87,7 +87,7 @@ def _plain(matrix: Matrix, element_bytes: int, storage: Storage) -> int:
 
 def own_scheme(matrix: Matrix, quantization: Quantization) -> Quantization:
     """Return the matrix's own scheme, in checkpoints that are quantized at all, and not all of it alike."""
-    if not matrix.scheme or quantization.scheme != "fp8-block" or quantization.expert_scheme == "fp8-block":
+    if not matrix.scheme or not quantization.is_fp8_in_blocks or quantization.expert_scheme == "fp8-block":
         return quantization
     nvfp4 = quantization.expert_scheme == "nvfp4"
     return replace(quantization, scheme="nvfp4" if nvfp4 else "mxfp4", block=16 if nvfp4 else 32, ignored=())

@@ -14,7 +14,16 @@ from service.engine.layers.base import (
     Spread,
     Work,
 )
-from service.engine.layers.cache import DEFAULT_BLOCK_SIZE, CacheSpec, Checkpoint, Sharding, SpecKind, heads_per_rank
+from service.engine.layers.cache import (
+    DEFAULT_BLOCK_SIZE,
+    USUAL_RECORDS,
+    CacheSpec,
+    Checkpoint,
+    Records,
+    Sharding,
+    SpecKind,
+    heads_per_rank,
+)
 from service.engine.layers.compressed import CompressedAttention
 from service.engine.layers.delta_net import GatedDeltaNet
 from service.engine.layers.dense import DenseMlp
@@ -27,7 +36,7 @@ from service.engine.layers.indexer import INDEXER_BLOCK_SIZE, SparseIndexer
 from service.engine.layers.kimi_delta import KimiDeltaAttention
 from service.engine.layers.latent import LatentAttention
 from service.engine.layers.mamba import Mamba1, Mamba2
-from service.engine.layers.ngrams import NgramMemory, prime_rows
+from service.engine.layers.ngrams import NgramGate, NgramMemory, prime_rows
 from service.engine.layers.nothing import NoAttention, NoMlp
 from service.engine.layers.recurrent import RecurrentMixer
 from service.engine.layers.residual import AlternatingUpdates, GatedConnections, hyper_connections, stream_joiner
@@ -36,6 +45,7 @@ from service.engine.layers.selectors import BlockSelector, KeySelector
 from service.engine.layers.shapes import AttentionShape, DeltaShape, NetworkShape, Routing
 from service.engine.layers.shared_blocks import SharedBlocks
 from service.engine.layers.short_convolution import ShortConvolution
+from service.engine.layers.sourced import SourcedAttention
 
 # Families say `Attention` and `Mlp` of any layer's parts.
 Attention = Mixer
@@ -46,6 +56,7 @@ __all__ = [
     "FLOP_PER_MULTIPLICATION",
     "INDEXER_BLOCK_SIZE",
     "TOWER",
+    "USUAL_RECORDS",
     "AlternatingUpdates",
     "Architecture",
     "Attention",
@@ -79,11 +90,13 @@ __all__ = [
     "Mlp",
     "MoeMlp",
     "NetworkShape",
+    "NgramGate",
     "NgramMemory",
     "NoAttention",
     "NoMlp",
     "Part",
     "PerLayerEmbeddings",
+    "Records",
     "RecurrentMixer",
     "Role",
     "RotaryTable",
@@ -94,6 +107,7 @@ __all__ = [
     "Sharding",
     "SharedBlocks",
     "ShortConvolution",
+    "SourcedAttention",
     "SparseIndexer",
     "SpecKind",
     "Spread",

@@ -23,6 +23,7 @@ from service.engine.layers.grouped import GroupedQueryAttention
 from service.engine.layers.residual import AlternatingUpdates, GatedConnections
 from service.engine.layers.rotary import RotaryTable
 from service.engine.layers.shared_blocks import SharedBlocks
+from service.engine.layers.sourced import SourcedAttention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,7 @@ class Architecture:
     joins_streams: bool = True  # before the output head, by weights
     gated_connections: GatedConnections | None = None  # of these streams, in the place of hyper-connections and norms
     hosted_parameters: int = 0  # of tables that lie in the host's memory
+    hosts_fp8: bool = False  # in 8 bits, with a scale for 32 elements; else in the model's dtype
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     drafts_beside_states: bool = False  # before vLLM drafted for every model with recurrent states
@@ -122,6 +124,7 @@ class Architecture:
     feed_forwards: tuple[FeedForward, ...] = field(init=False, repr=False)
     num_expert_layers: int = field(init=False, repr=False)
     shared_caches: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # a layer, and the one whose it reads
+    hosted_bytes: int = field(init=False, repr=False)  # of tables, in the host's memory
     derived: Derived = field(default_factory=Derived, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -134,6 +137,9 @@ class Architecture:
         object.__setattr__(self, "feed_forwards", tuple(dict.fromkeys(feed_forwards.values())))
         object.__setattr__(self, "num_expert_layers", sum(has_experts[id(layer.mlp)] for layer in self.layers))
         object.__setattr__(self, "shared_caches", tuple(_shared_caches(self.layers)))
+        scaled = self.hosted_parameters + self.hosted_parameters // 32  # a scale of one byte for 32 elements
+        hosted = scaled if self.hosts_fp8 else self.hosted_parameters * dtype_bytes(self.dtype)
+        object.__setattr__(self, "hosted_bytes", hosted)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -190,7 +196,7 @@ def _shared_caches(layers: tuple[DecoderLayer, ...]) -> Iterator[tuple[int, int]
     """Yield each layer that reads another's cache, with that one, by their places."""
     for place, layer in enumerate(layers):
         for mixer in layer.mixers:
-            if isinstance(mixer, GroupedQueryAttention) and mixer.shares_cache_with is not None:
+            if isinstance(mixer, GroupedQueryAttention | SourcedAttention) and mixer.shares_cache_with is not None:
                 yield place, mixer.shares_cache_with
 
 
@@ -206,6 +212,9 @@ class DraftHead:
     layer_modules: tuple[str, ...]  # what the checkpoint calls each of these layers
     num_modules: int = 1  # that take turns over drafted tokens
     is_loaded_by_step: bool = False  # in SGLang: once for each drafted token
+    drafts_at_once: bool = False  # all tokens of a step, in one pass through all of its layers
+    pair_rank: int = 0  # of a table by which each drafted token bears on the next; 0 without one
+    method: str = ""  # as vLLM's command names it, where not as others are
     joined_states: int = 2  # vectors side by side that a projection brings to one width, in each module
     projection_module: str = ""  # as checkpoints name it; empty where it always keeps the model's dtype
     is_projection_split: bool = False  # over tensor-parallel ranks

@@ -66,10 +66,10 @@ class KernelNeed:
     latent    one latent for all heads, whole
     sparse    the same, of selected tokens
     indexer   which tokens a sparse kernel reads: whole multiples of `block_size`, on ROCm single ones too
-    own       a kernel of the layer's own, on every GPU, which reads whole multiples of `block_size`
+    own       a kernel of the layer's own, in whole multiples of `block_size`; of `records`, in what the GPU decides
     """
 
-    kind: Literal["grouped", "latent", "sparse", "indexer", "own"]
+    kind: Literal["grouped", "latent", "sparse", "indexer", "own", "records"]
     key_dim: int = 0  # of one head, or of a latent with its rotary part [elements]
     value_dim: int = 0  # of one head, or of a latent alone [elements]
     nope_dim: int = 0  # of a head's key without its rotary part, where latents are expanded [elements]

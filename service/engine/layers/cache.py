@@ -48,6 +48,7 @@ class CacheSpec:
     window: int = 0  # sliding window or chunk; 0 where the layer keeps everything [tokens]
     page_size_padded: int | None = None  # [bytes]
     stride_alignment: int = 1  # [bytes]
+    block_alignment: int = 1  # of a block with pages of other layers beside [bytes]
     pages_per_request: int = 0  # of a recurrent state, whatever the length
     checkpoint_tokens: int = 0  # grid on which prefill can keep a recurrent state; 0 where it cannot [tokens]
     retained_tokens: int = 0  # that a sliding window keeps longer, for drafts [tokens]
@@ -114,6 +115,19 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """How a kernel wants the latents of one token stored, and to what pages and blocks of them are rounded. [bytes]."""
+
+    window_bytes: int = 584  # 448 fp8 values, 64 bf16 rotary values and 8 scales
+    past_bytes: int = 584  # of what stands for several tokens
+    page_alignment: int = 576
+    block_alignment: int = 1
+
+
+USUAL_RECORDS: Final = Records()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
     """What decides the bytes of a rank besides the model itself."""
 
@@ -123,6 +137,7 @@ class Sharding:
     block_size: int = DEFAULT_BLOCK_SIZE
     packs_latents: bool = False  # of sparse attention, as its kernel reads them
     latent_rows: int = 1  # of sparse attention that its kernel reads at once [tokens]
+    records: Records = USUAL_RECORDS  # of latents with a compressed past, where their form depends on the GPU
     keeps_states: bool = False  # recurrent layers keep states for prefix caching
     exporting: frozenset[Checkpoint] = frozenset()  # kernels that keep states while prefill goes on
     num_speculative_tokens: int = 0  # drafted per step; each needs a state to fall back to

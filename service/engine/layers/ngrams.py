@@ -2,13 +2,14 @@
 
     state = ((k - 1) x n + drafted) x streams x hidden x b
     table = heads x (n - 1) x rows of a head, in the host's memory
+    gate  = (streams + 1) x hidden x entries of a token, and two norms of all streams       without a convolution
 
 with k the convolution's kernel, n the longest n-gram, whose length the convolution also steps by, and b the bytes of an
 element of the model. A head's rows are a prime number of their own, so that tables of several heads collide elsewhere.
 
 Source:
     vLLM 0.33 `models/qwen4_exp/nvidia/`: ple_layer.py (`Qwen4ExpPLELayer`), ngram_embedding.py; `config/engram.py`
-    ("cpu_offload: bool = True").
+    ("cpu_offload: bool = True"); `models/deepseek_v41/common/engram.py` (`Engram`).
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from service.engine.formats.matrix import Matrix, vector
 from service.engine.inputs import Layout
 from service.engine.layers.base import Divisor, LiveElements
 from service.engine.layers.cache import Checkpoint, Sharding
+from service.engine.layers.dense import takes_own_tokens
+from service.engine.layers.nothing import NoAttention
 from service.engine.layers.recurrent import RecurrentMixer
 
 NORMS: Final = 3  # of keys, of what they are compared with, and before the convolution
@@ -81,6 +84,41 @@ class NgramMemory(RecurrentMixer):
     def live(self, tensor_parallel_size: int) -> LiveElements:
         """Return entries, keys and values, the gated values and what is convolved, whole on every rank. [elements]."""
         whole = self.embedding_size + 3 * self.width + self.hidden_size
+        return LiveElements(per_token=tensor_parallel_size * whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NgramGate(NoAttention):
+    """What a layer adds to the streams by the last few tokens, without a state (DeepSeek V4.1).
+
+    Ranks split its columns, but where they have tokens of their own. By it tokens of a sequence do not see one another.
+    """
+
+    num_streams: int
+    hidden_size: int
+    embedding_size: int  # of all heads' entries of one token
+
+    def matrices(self, _hidden_size: int, layout: Layout, prefix: str) -> list[Matrix]:
+        """Return keys of all streams and one value, and the norms of keys and of what they are compared with.
+
+        DeepSeek-V4.1-Flash, as its files state it: `engram.wkv` of 25,600 rows and 6,144 columns, two norms of
+        4 x 5,120.
+
+        >>> gate = NgramGate(num_streams=4, hidden_size=5_120, embedding_size=6_144)
+        >>> [(it.rows, it.columns) for it in gate.matrices(5_120, Layout(), "model.layers.1.")]
+        [(25600, 6144), (40960, 1)]
+        """
+        prefix += "engram."
+        ranks = 1 if takes_own_tokens(layout) else layout.tensor_parallel_size
+        rows = (self.num_streams + 1) * self.hidden_size // ranks
+        return [
+            Matrix(module=prefix + "wkv", rows=rows, columns=self.embedding_size, scale_bytes=1),
+            vector(prefix + "norms", 2 * self.num_streams * self.hidden_size),
+        ]
+
+    def live(self, tensor_parallel_size: int) -> LiveElements:
+        """Return entries, keys and the value, whole on every rank. [elements]."""
+        whole = self.embedding_size + (self.num_streams + 1) * self.hidden_size
         return LiveElements(per_token=tensor_parallel_size * whole)
 
 

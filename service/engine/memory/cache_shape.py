@@ -28,7 +28,7 @@ from service.engine.layers import (
 )
 from service.engine.memory.drafts import draft_of, retained_tokens
 from service.engine.memory.groups import CacheGroup, counted, numbered, on_stage
-from service.engine.memory.kernels import asked_cache, divided_by_rings, hybrid_alignment, kernels_of
+from service.engine.memory.kernels import asked_cache, divided_by_rings, hybrid_alignment, kernels_of, records_of
 from service.engine.memory.packing import Packing
 from service.engine.memory.stages import pipeline_stages
 from service.engine.memory.unwindowed import kept_whole
@@ -121,6 +121,7 @@ def cache_shape(
         model_element_bytes=architecture.element_bytes,
         packs_latents=any(kernel.is_packed for kernel in kernels),
         latent_rows=max((kernel.rows for kernel in kernels), default=1),
+        records=records_of(kernels),
         keeps_states=ask.caches_prefixes and (architecture.has_attention or architecture.is_hybrid),
         exporting=_exporting(architecture, device),
         num_speculative_tokens=ask.num_speculative_tokens,
@@ -138,10 +139,9 @@ def cache_shape(
         smallest=1 if device.plan.keeps_any_block else max(smallest, default=DEFAULT_BLOCK_SIZE),
         hybrid_alignment=hybrid_alignment(architecture, device),
     )
-    ranks, stages = layout.tensor_parallel_size, layout.pipeline_parallel_size
     packing = Packing(rule=device.plan.page_packing, fills_blocks=device.plan.fills_blocks)
-    cuts = tuple(pipeline_stages(len(architecture.layers), stages, ask.stage_rule))
-    return _shape_of_rank(architecture, ranks, cuts, whole, blocks, ask.draft, packing)
+    cuts = tuple(pipeline_stages(len(architecture.layers), layout.pipeline_parallel_size, ask.stage_rule))
+    return _shape_of_rank(architecture, layout.tensor_parallel_size, cuts, whole, blocks, ask.draft, packing)
 
 
 @derived(512)

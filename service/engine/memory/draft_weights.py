@@ -2,7 +2,8 @@
 
     modules x (projection of the joined states + norms + output head)  +  the layers' own matrices
 
-Source: vLLM 0.33 `model_executor/models/*_mtp.py`, `llama_eagle.py`, `llama_eagle3.py`, and
+Source: vLLM 0.33 `model_executor/models/*_mtp.py`, `llama_eagle.py`, `llama_eagle3.py`, `qwen3_dspark.py`
+(`DSparkMarkovHead`: "Both weights are replicated"), `models/deepseek_v41/nvidia/dspark.py`, and
 `v1/worker/gpu/spec_decode/eagle/utils.py` for what is shared with the model.
 """
 
@@ -80,8 +81,12 @@ def _around(head: DraftHead, layout: Layout) -> list[Matrix]:
     """Return what one module has around its layers."""
     hidden, streams = head.body.hidden_size, head.body.residual_streams
     matrices = [_projection(head, layout), vector("model.draft_norms", head.num_norms * hidden)]
-    if streams > 1:
+    if streams > 1 and not head.drafts_at_once:
         matrices += joined_streams(head.body, "model.draft_streams")
+    if head.pair_rank:
+        # A table and a head of its width, whole on every rank, and how sure each token is.
+        tables = 2 * head.body.vocab_size * head.pair_rank
+        matrices += [vector("model.draft_pairs", tables + hidden + head.pair_rank)]
     if head.head_vocab_size:
         matrices.append(_table(head, layout, head.head_vocab_size))
     if head.is_vocab_mapped:

@@ -45,7 +45,10 @@ def draft_of(architecture: Architecture, settings: EngineSettings) -> DraftHead 
 def drafter_fraction(architecture: Architecture, settings: EngineSettings) -> float:
     """Return the layers that run for a drafted token over the model's own; 0 where a lookup drafts. [fraction]."""
     head = draft_of(architecture, settings)
-    return len(head.body.layers) / head.num_modules / len(architecture.layers) if head is not None else 0.0
+    if head is None:
+        return 0.0
+    passes = settings.num_speculative_tokens if head.drafts_at_once else head.num_modules
+    return len(head.body.layers) / passes / len(architecture.layers)
 
 
 @derived(4)

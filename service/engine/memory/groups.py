@@ -15,6 +15,8 @@ GROWING_KINDS = frozenset({"full_attention", "mla_attention"})
 # Whose kernels read blocks of several pages side by side, and states; a state's page is as long as the latents' beside.
 PACKED_KINDS = frozenset({"sliding_window_mla", "circular_buffer"})
 STATE_KINDS = frozenset({"mamba", "circular_buffer"})
+# Which are cut like states where no layers of several page sizes set the number in a group.
+STATES_AND_WINDOWS = STATE_KINDS | {"sliding_window", "sliding_window_mla"}
 # Above this ratio of the largest to the smallest layer count, padding would waste too much.
 PADDING_RATIO = 1.5
 
@@ -128,16 +130,18 @@ def _packed_groups(specs: Sequence[CacheSpec], *, fills_blocks: bool) -> tuple[C
     floor = max(
         (n for n, even, counts in zip(repeats, balanced, sizes, strict=True) if even and len(counts) > 1), default=0
     )
-    if floor == 0:
-        return tuple(_picked(specs, bucket) for bucket in buckets)
-    per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
-    counts = [ceil_div(count, per_group) if even else 1 for even, count in zip(balanced, repeats, strict=True)]
-    widest = max(_widest_bytes(specs, bucket, count) for bucket, count in zip(buckets, counts, strict=True))
+    counts, states = [1] * len(buckets), STATES_AND_WINDOWS
+    if floor:
+        per_group = _least_padding([n for n, even in zip(repeats, balanced, strict=True) if even], floor)
+        counts = [ceil_div(count, per_group) if even else 1 for even, count in zip(balanced, repeats, strict=True)]
+        states = STATE_KINDS
+    widest = max(_widest_bytes(specs, bucket, count, states) for bucket, count in zip(buckets, counts, strict=True))
     groups: list[CacheGroup] = []
     for bucket, count in zip(buckets, counts, strict=True):
         num_groups = count
-        if specs[bucket[0]].kind in STATE_KINDS:
-            states_per_block = max(widest // specs[bucket[0]].page_size_bytes, 1) if fills_blocks else floor
+        if specs[bucket[0]].kind in states:
+            fills = fills_blocks or not floor
+            states_per_block = max(widest // specs[bucket[0]].page_size_bytes, 1) if fills else floor
             num_groups = max(count, ceil_div(len(bucket), states_per_block))
         by_size: dict[int, list[int]] = {}
         for layer in bucket:
@@ -149,9 +153,9 @@ def _packed_groups(specs: Sequence[CacheSpec], *, fills_blocks: bool) -> tuple[C
     return tuple(groups)
 
 
-def _widest_bytes(specs: Sequence[CacheSpec], bucket: Sequence[int], num_groups: int) -> int:
+def _widest_bytes(specs: Sequence[CacheSpec], bucket: Sequence[int], num_groups: int, states: frozenset[str]) -> int:
     """Return what a block must hold of a bucket in so many groups: of states one at least. [bytes]."""
-    if specs[bucket[0]].kind in STATE_KINDS:
+    if specs[bucket[0]].kind in states:
         return specs[bucket[0]].page_size_bytes
     pages = Counter(specs[layer].page_size_bytes for layer in bucket)
     return sum(ceil_div(number, num_groups) * page for page, number in pages.items())

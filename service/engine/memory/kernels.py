@@ -17,7 +17,7 @@ from service.engine.engines.kernels import kernel_of, raises_on_fp8
 from service.engine.errors import RefusedStartError
 from service.engine.formats.elements import BYTE, cache_bytes
 from service.engine.inputs import EngineSettings, KvCacheDtype
-from service.engine.layers import Architecture, CacheSpec, KernelNeed
+from service.engine.layers import USUAL_RECORDS, Architecture, CacheSpec, KernelNeed, Records
 
 # Beside recurrent states, blocks of latents are long enough for the kernels that split them.
 LATENT_KINDS: Final = ("latent", "sparse")
@@ -63,6 +63,11 @@ def kernels_of(architecture: Architecture, asked: AskedCache, device: Device) ->
         RefusedStartError: the engine has none for a layer on this GPU, or one that refuses the cache's dtype.
     """
     return tuple(dict.fromkeys(_kernel(need, asked, device) for need in _needs(architecture)))
+
+
+def records_of(kernels: Iterable[Kernel]) -> Records:
+    """Return how the kernels want latents with a compressed past stored: one of them at most does."""
+    return next((kernel.records for kernel in kernels if kernel.records != USUAL_RECORDS), USUAL_RECORDS)
 
 
 def hybrid_alignment(architecture: Architecture, device: Device) -> int:

@@ -49,7 +49,8 @@ def packed_bytes(groups: tuple[CacheGroup, ...], *, is_aligned: bool = True) -> 
     specs = [spec for group in groups for spec in group.kinds]
     if not is_aligned or all(spec.kind != "circular_buffer" for spec in specs):
         return widest
-    return round_up(widest, lcm(*(spec.stride_alignment for group in groups for spec, _ in numbered(group.specs))))
+    once = [spec for group in groups for spec, _ in numbered(group.specs)]
+    return round_up(widest, lcm(*(lcm(spec.stride_alignment, spec.block_alignment) for spec in once)))
 
 
 def blocks_by_growing(groups: tuple[CacheGroup, ...], num_tokens: int, in_flight_tokens: int) -> int:

@@ -261,7 +261,7 @@ def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, ke
     if is_kept:
         return 0
     own = own_scheme(matrix, scheme)
-    if matrix.is_grouped and kernels.unpacks_grouped and own.scheme == "fp8-block":
+    if matrix.is_grouped and own.scheme in kernels.unpacks_grouped:
         return matrix.rows * matrix.columns * (element_bytes - BYTE)
     tile = kernels.wide_scales_tile if own is not scheme and own.scheme == "mxfp4" else 0
     if tile and matrix.inner_columns % tile:

@@ -267,7 +267,6 @@ def test_the_first_neighbour_is_the_family_s_own_nearest_or_there_is_none(name: 
         ("kanana 1.5 v 3b instruct", "KananaVForConditionalGeneration"),
         ("unlimited ocr", "UnlimitedOCRForCausalLM"),
         ("moondream 3 preview", "Moondream3ForCausalLM"),
-        ("deepseek v4.1", "DeepseekV41ForCausalLM"),
         ("intern s 1 pro", "InternS1ProForConditionalGeneration"),
         ("inkling", "InklingForCausalLM"),
         ("k 2 horizon", "K2HorizonForCausalLM"),

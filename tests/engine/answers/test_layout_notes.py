@@ -69,3 +69,15 @@ def test_pods_and_options_say_whose_layout_it_is(asked: Asked, catalog: Snapshot
     fixed = {note.name: note for note in recommend(recommendation_of(stated, catalog, "h100")).assumptions}
     assert (fixed["tensor_parallel_size"].value, fixed["tensor_parallel_size"].origin) == (2, "request")
     assert "layout" not in fixed
+
+
+def test_tables_in_the_host_are_told_with_their_bytes(asked: Asked) -> None:
+    # 768,022,850 rows of 256 values and 8 scales (deepseek-ai/DeepSeek-V4.1-Flash); Qwen3.8-Flash-Next's in bf16.
+    for model, printed in (("deepseek-v4.1-flash", "203 GB"), ("qwen3.8-flash-next", "102 GB")):
+        answer = capacity(capacity_of(asked(model, load=users(16, 2_000, 500)), 8))
+        note = next(each for each in answer.assumptions if each.name == "engram_config.cpu_offload")
+
+        assert f"up to {printed} a replica" in (note.source or "")
+        assert any(
+            warning.startswith(f"each replica keeps {printed} of tables in its host") for warning in answer.warnings
+        )

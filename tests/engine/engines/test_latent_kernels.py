@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from service.engine.engines.device import AMPERE, HOPPER, Device
 from service.engine.engines.kernel import AskedCache, CacheKind
-from service.engine.engines.latent_kernels import latent_kernel, sparse_kernel
+from service.engine.engines.latent_kernels import latent_kernel, records_kernel, sparse_kernel
 from service.engine.engines.plans import plan_of
 from service.engine.engines.platforms import Loads
 from service.engine.layers import LatentAttention
@@ -97,3 +97,24 @@ def test_rocm_reads_sparse_latents_plain_and_in_blocks_of_any_length(kind: Cache
 
     assert kernel is not None
     assert (kernel.name, kernel.is_packed) == ("ROCM_AITER_MLA_SPARSE", False)
+
+
+@pytest.mark.parametrize(
+    ("capability", "version", "block", "records"),
+    [
+        (HOPPER, "0.33", 64, (584, 584, 576, 1)),
+        (WORKSTATION, "0.33", 128, (584, 584, 576, 1)),
+        (BLACKWELL, "0.33", 128, (528, 288, 512, 3_168)),
+        (BLACKWELL, "0.32", 128, (528, 288, 512, 1)),
+        (BLACKWELL, "0.30", 128, (528, 528, 512, 1)),
+    ],
+)
+def test_a_generation_stores_a_token_as_its_kernel_wants_it(
+    capability: tuple[int, int], version: str, block: int, records: tuple[int, int, int, int]
+) -> None:
+    """vLLM 0.30, 0.32 and 0.33 `models/deepseek_v41/attention.py`, `sparse_mla.py` ("64 if ... family(90) else 128")."""
+    kernel = records_kernel(Device(capability=capability, plan=plan_of(Version(version))))
+    stored = kernel.records
+
+    assert kernel.blocks == (block,)
+    assert (stored.window_bytes, stored.past_bytes, stored.page_alignment, stored.block_alignment) == records

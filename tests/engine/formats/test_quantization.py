@@ -145,3 +145,16 @@ def test_compressed_tensors_is_known_by_its_library_s_name() -> None:
 
     assert written[0] == written[1]
     assert written[0].scheme == "int4-group"
+
+
+def test_small_blocks_of_fp8_beside_experts_in_fp4_have_a_scale_for_every_row() -> None:
+    """deepseek-ai/DeepSeek-V4.1-Flash states blocks of 32 x 32 and `expert_dtype`; Qwen3.8-Flash-Next-FP8 these alone.
+
+    vLLM 0.33 `models/deepseek_v41/quant_config.py` (`CkptCtx(scale_block_size=(rows, cols))` of `kMxfp8Static`).
+    """
+    blocks = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [32, 32]}
+    stored = parse_quantization({**blocks, "expert_dtype": "fp4"})
+
+    assert (stored.scheme, stored.block, stored.is_fp8_in_blocks) == ("mxfp8", 32, True)
+    assert parse_quantization(blocks).scheme == "fp8-block"
+    assert not parse_quantization({"quant_method": "modelopt", "quant_algo": "MXFP8"}).is_fp8_in_blocks

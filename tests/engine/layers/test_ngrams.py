@@ -1,7 +1,7 @@
 """What Qwen 3.8 Flash Next adds to its streams by the last three tokens."""
 
 from service.engine.inputs import Layout
-from service.engine.layers import Checkpoint, NgramMemory, prime_rows
+from service.engine.layers import Checkpoint, NgramGate, NgramMemory, prime_rows
 from tests.engine.layers.ranks import rank
 
 # huggingface.co/Qwen/Qwen3.8-Flash-Next config.json
@@ -51,3 +51,14 @@ def test_rows_of_large_tables_are_prime_as_well() -> None:
     assert prime_rows(561, 1) == 563
     assert prime_rows(1_373_653, 1) == 1_373_677
     assert prime_rows(1, 5) == 2 + 3 + 5 + 7 + 11
+
+
+def test_a_gate_without_a_state_is_split_but_over_ranks_with_tokens_of_their_own() -> None:
+    # deepseek-ai/DeepSeek-V4.1-Flash: `engram.wkv` of 25,600 x 6,144; vLLM 0.33 `engram.py` ("disable_tp").
+    gate = NgramGate(num_streams=4, hidden_size=5_120, embedding_size=6_144)
+    apart = Layout(tensor_parallel_size=8, data_parallel_size=2, expert_parallel=True)
+    rows = [gate.matrices(5_120, layout, "")[0].rows for layout in (Layout(), Layout(tensor_parallel_size=8), apart)]
+
+    assert rows == [25_600, 3_200, 25_600]
+    assert gate.caches(rank(8)) == ()
+    assert gate.live(8).per_token == 8 * (6_144 + 5 * 5_120)

@@ -54,6 +54,7 @@ class Start:
     names_own_format: bool = False  # its files are in the publisher's own format, which this version does not look for
     cuts_prompts: bool = True  # the engine does so by itself, where a step holds less than the longest
     avoids_deep_gemm: bool = False  # this version chooses it where its build has no kernels
+    drafter: str = ""  # as the engine names who drafts, where not by the usual word
     expert_kernels: str = ""  # that have to be named; empty: the engine's own choice
     gpus_per_node: int = 8
     stated: StartFlags = StartFlags()

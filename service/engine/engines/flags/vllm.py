@@ -55,7 +55,7 @@ class VllmCommand(CommandLine):
             *_cut_prompts(start),
             *self._cache(start),
             *_switches(start),
-            *self._drafter(settings),
+            *self._drafter(start),
             *_adapters(settings),
         )
 
@@ -104,10 +104,11 @@ class VllmCommand(CommandLine):
         if start.stated.block_size is not None:
             yield from ("--block-size", str(start.stated.block_size))
 
-    def _drafter(self, settings: EngineSettings) -> Args:
+    def _drafter(self, start: Start) -> Args:
+        settings = start.settings
         if not settings.num_speculative_tokens or not self.names_drafter(settings):
             return ()
-        method, drafted = settings.speculative_method, settings.num_speculative_tokens
+        method, drafted = start.drafter or settings.speculative_method, settings.num_speculative_tokens
         return ("--speculative-config", f'{{"method": "{method}", "num_speculative_tokens": {drafted}}}')
 
 

@@ -78,6 +78,7 @@ class Family:
     joins_streams: bool = True
     gated_connections: Callable[[ConfigReader], GatedConnections] | None = None  # of these streams
     hosted_parameters: CountRule = nothing  # of tables in the host's memory
+    hosts_fp8: bool = False
     is_hybrid: bool = True
     per_layer_embeddings: Callable[[ConfigReader], PerLayerEmbeddings | None] | None = None
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None

@@ -13,7 +13,6 @@ from service.engine.families.registry import REGISTRY
     ("name", "reason"),
     [
         ("Step5ForCausalLM", "ring of raw keys"),
-        ("DeepseekV41ForCausalLM", "n-grams"),
         ("WhisperForConditionalGeneration", "transcribes speech"),
         ("OpenVLAForActionPrediction", "robot"),
         ("UnlimitedOCRForCausalLM", "window of their own"),
