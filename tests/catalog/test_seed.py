@@ -173,6 +173,8 @@ UNHELD = {
     "granite-vision-3.2-2b": 15_240_656,  # the tower's pooling head and last norm
     "glm-5.3-flash": 7_432_592_416,  # its draft layer
     "hunyuanocr": 120_818 * 1_024,  # the tied head, stored twice
+    "inkling": 5_260_445_696 - 75_497_472 + 74,  # its eight draft layers, smaller than they are built; scales
+    "inkling-small": 2_231_912_448 + 50,  # the same, as they are built
     "intern-s2-397b": 6_595_568_128,  # its draft layer
     "intern-s2-preview": 844_640_768 + 133_849_040,  # its draft layer; the encoder of time series, which is not loaded
     "kimi-k2-thinking": 7_808,  # rotary frequencies

@@ -28,7 +28,7 @@ WITHOUT_A_RULE = r"""
     llama [0-9.]+ [0-9]+b omni|
     phi 3 small|openelm|gpt neo|chatglm 6b|codegeex(?! 4)|decilm|smallthinker|openmoe|bluelm|yuan|skywork 13b|
     lingowhale|minicpm (?:moe|sala|llama)|minicpm v 2$|minimax vl|zaya|ouro|bitnet|falcon rw|
-    inkling|diffusiongemma|deepseek v4 flash vision|mage vl|dots 3 note|north micro vision|agnes [0-9]|
+    diffusiongemma|deepseek v4 flash vision|mage vl|dots 3 note|north micro vision|agnes [0-9]|
     k ?2 horizon|a[. ]?x k ?2|apertus v1\.5|hunyuan 3d|
     a x 4\.0 vl|zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s ?1 pro|intern s ?2 mobius|ilama|higgs|chatts|cheers|

@@ -74,13 +74,34 @@ def check_hosted(name: str, hosted_parameters: int, device: Device, *, is_unifie
         )
 
 
-def check_made_at_load(name: str, weight_format: str, field: str) -> None:
-    """Raise RefusedStartError for what is made of a checkpoint with tables of n-grams, which are not made so.
+def check_convolved(name: str, device: Device) -> None:
+    """Raise RefusedStartError where it is not known how an engine keeps what short convolutions take in.
 
-    Source: vLLM 0.33 `models/qwen4_exp/common/ngram_embedding.py` ("only supports serialized FP8 checkpoints").
+    Args:
+        name: the class.
+        device: tells the engine.
+    """
+    if not device.is_vllm:
+        raise RefusedStartError(
+            f"how {device.title} keeps what the convolutions of {name} take in has no rule here",
+            field="engine",
+            accepted="vllm",
+        )
+
+
+def check_made_at_load(what: str, weight_format: str, field: str) -> None:
+    """Raise RefusedStartError for what is made of a checkpoint, a part of which is not made so.
+
+    Sources: vLLM 0.33 `models/qwen4_exp/common/ngram_embedding.py` ("only supports serialized FP8 checkpoints");
+        `models/inkling/nvidia/moe.py` (`load_expert_weight`, which copies past the loaders that would make it).
+
+    Args:
+        what: that part, and of which class.
+        weight_format: what was to be made.
+        field: what the caller would change.
     """
     raise RefusedStartError(
-        f"vLLM makes no {weight_format} of the tables of n-grams of {name} while it loads",
+        f"vLLM makes no {weight_format} of the {what} while it loads",
         field=field,
         accepted="the checkpoint as it is, or model=OWNER/REPOSITORY of one that is stored so",
     )

@@ -10,6 +10,7 @@ Sources:
 from collections.abc import Iterable
 from itertools import product
 from math import lcm
+from typing import Final
 
 from service.engine.derived import derived
 from service.engine.engines.device import ADA, HOPPER, Capability, Device
@@ -19,6 +20,8 @@ from service.engine.engines.latent_kernels import latent_kernel, records_kernel,
 from service.engine.layers import DEFAULT_BLOCK_SIZE, INDEXER_BLOCK_SIZE, Checkpoint, KernelNeed
 
 NATIVE_FP8: Capability = ADA  # from which on Triton compiles fp8
+# Of vLLM 0.33 `models/inkling/nvidia/ops/fa4_rel_attention.py`, which takes queries and a cache of one dtype.
+RELATIVE: Final = Kernel(name="INKLING_FA4", refuses_fp8=True)
 
 
 def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
@@ -35,6 +38,8 @@ def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | Non
         case "records":
             kernel = records_kernel(device)
             return kernel if kernel.reads(asked.block_size) else None
+        case "relative":
+            return RELATIVE if RELATIVE.reads(asked.block_size) else None
         case "grouped":
             return grouped_kernel(need, asked, device)
         case "latent":

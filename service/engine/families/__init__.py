@@ -175,6 +175,7 @@ def _whole(reader: ConfigReader, family: Family, model: Architecture, config: Ma
         hosted_parameters=family.hosted_parameters(reader),
         hosts_fp8=family.hosts_fp8,
         is_hybrid=family.is_hybrid,
+        is_convolved=family.is_convolved,
         per_layer_embeddings=per_layer(reader) if per_layer is not None else None,
         alternating_updates=updates(reader) if updates is not None else None,
         encoder=_encoder(config, family),

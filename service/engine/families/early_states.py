@@ -30,6 +30,7 @@ NAMES: Final = """
     GlmOcrForConditionalGeneration Granite4VisionForConditionalGeneration GraniteMoeHybridForCausalLM
     GraniteSpeechForConditionalGeneration GraniteSpeechPlusForConditionalGeneration H2OVLChatModel
     HCXVisionV2ForCausalLM HYV3ForCausalLM HYV4ForCausalLM HyperCLOVAXForCausalLM Idefics3ForConditionalGeneration
+    InklingForCausalLM InklingForConditionalGeneration
     InternLM2ForCausalLM InternS1ForConditionalGeneration InternVLChatModel InternVLForConditionalGeneration
     IsaacForConditionalGeneration JambaForCausalLM KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
     KimiVLForConditionalGeneration Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration

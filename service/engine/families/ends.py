@@ -14,14 +14,15 @@ NAMES: Final = """
     DbrxForCausalLM FalconForCausalLM FalconMambaForCausalLM GLM4VForCausalLM GPT2LMHeadModel GPTJForCausalLM
     Gemma2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration Gemma4ForCausalLM Gemma4ForConditionalGeneration
     Gemma4UnifiedForConditionalGeneration GemmaForCausalLM GptOssForCausalLM GraniteMoeForCausalLM
-    GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM HYV3ForCausalLM
-    InternLM2ForCausalLM JambaForCausalLM MambaForCausalLM MiniCPM3ForCausalLM MiniCPMForCausalLM MixtralForCausalLM
-    MolmoForCausalLM MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration NemotronHForCausalLM OPTForCausalLM
-    OlmoHybridForCausalLM OlmoeForCausalLM OrionForCausalLM PhiMoEForCausalLM Plamo3ForCausalLM Qwen2MoeForCausalLM
-    Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration Qwen3VLMoeForConditionalGeneration
-    Rnj1ForCausalLM StableLmForCausalLM
+    GraniteMoeHybridForCausalLM GraniteMoeSWAForCausalLM GraniteMoeSharedForCausalLM HYV3ForCausalLM InklingForCausalLM
+    InklingForConditionalGeneration InternLM2ForCausalLM JambaForCausalLM MambaForCausalLM MiniCPM3ForCausalLM
+    MiniCPMForCausalLM MixtralForCausalLM MolmoForCausalLM MuseGlimmerForCausalLM MuseGlimmerForConditionalGeneration
+    NemotronHForCausalLM OPTForCausalLM OlmoHybridForCausalLM OlmoeForCausalLM OrionForCausalLM PhiMoEForCausalLM
+    Plamo3ForCausalLM Qwen2MoeForCausalLM Qwen3MoeForCausalLM Qwen3NextForCausalLM Qwen3OmniMoeForConditionalGeneration
+    Qwen3VLMoeForConditionalGeneration Rnj1ForCausalLM StableLmForCausalLM
 """
 REPEAT_ENDS: Final = frozenset(NAMES.split())
+WHOLE_TABLE: Final = frozenset({"InklingForCausalLM", "InklingForConditionalGeneration"})  # on every rank
 EMBEDDINGS_ALONE: Final = """
     Lfm2ForCausalLM Lfm2MoeForCausalLM Lfm2VlForConditionalGeneration Qwen3_5ForCausalLM
     Qwen3_5ForConditionalGeneration Qwen3_5MoeForCausalLM Qwen3_5MoeForConditionalGeneration
@@ -35,4 +36,8 @@ def ends_of(name: str) -> Ends:
     >>> [ends_of(name).repeats_table for name in ("LlamaForCausalLM", "GptOssForCausalLM")]
     [False, True]
     """
-    return Ends(repeats_table=name in REPEAT_EMBEDDINGS, repeats_head=name in REPEAT_ENDS)
+    return Ends(
+        repeats_table=name in REPEAT_EMBEDDINGS,
+        repeats_head=name in REPEAT_ENDS,
+        has_whole_table=name in WHOLE_TABLE,
+    )

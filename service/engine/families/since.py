@@ -5,7 +5,7 @@ known, so those are not refused. SGLang from 0.4.7 on runs a class that it lacks
 stands where neither it nor the release of the library that it pins has the class, with attention to be exchanged.
 
 Sources:
-    vLLM `model_executor/models/registry.py` of 49 releases, 0.6.3.post1 to 0.33.0 (SolarOpenForCausalLM by
+    vLLM `model_executor/models/registry.py` of 51 releases, 0.6.3.post1 to 0.33.0 (SolarOpenForCausalLM by
     Transformers 5 alone, which 0.18.1 does not take yet); SGLang `srt/models/` (`EntryClass`) and `transformers==`
     of 31 releases, 0.4.3.post4 to 0.5.23; TensorRT-LLM docs/source/release-notes.md, the release pages of v1.0.0rc3
     to v1.3.0rc20 and "Supported Models" of 1.0.0 to 1.4.0rc1. Of those said to be absent from its 1.2 some only
@@ -131,6 +131,9 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
     """,
     "0.23.0": """
         MiniMaxM3SparseForCausalLM MiniMaxM3SparseForConditionalGeneration
+    """,
+    "0.25.1": """
+        InklingForCausalLM InklingForConditionalGeneration
     """,
     "0.26.0": """
         ExaoneMoeForCausalLM KimiK3ForConditionalGeneration Qwen3_5ForCausalLM Qwen3_5MoeForCausalLM

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, get_args
 
 from service.engine.derived import derived
-from service.engine.engines.classes import check_hosted, check_made_at_load
+from service.engine.engines.classes import check_convolved, check_hosted, check_made_at_load
 from service.engine.engines.device import Device
 from service.engine.engines.methods import check_loading, check_method
 from service.engine.engines.rules import has_unified_memory
@@ -60,8 +60,8 @@ def loaded_checkpoint(
     loaded, note = _chosen(model, gpu, device, stated, is_in_float16=is_in_float16)
     is_stated = stated.quantization is not None or stated.weight_format is not None
     field = note.name if is_stated else "gpu"
-    if model.architecture.hosted_parameters:
-        _check_tables(model.architecture, gpu, device, loaded, field)
+    if model.architecture.hosted_parameters or model.architecture.is_convolved:
+        _check_own_parts(model.architecture, gpu, device, loaded, field)
     check_loading(model.architecture, loaded.quantization, device, "gpu" if loaded.is_default else "weight_format")
     check_bfloat16(gpu, device, loaded.weight_format, field)
     if not device.is_vllm_on_cuda:
@@ -72,12 +72,16 @@ def loaded_checkpoint(
     return loaded, note
 
 
-def _check_tables(architecture: Architecture, gpu: Gpu, device: Device, loaded: Checkpoint, field: str) -> None:
-    """Raise RefusedStartError where tables do not lie in the host's memory, or are not made so in 8 bits."""
-    tables = architecture.hosted_parameters
-    check_hosted(architecture.name, tables, device, is_unified=has_unified_memory(gpu))
+def _check_own_parts(architecture: Architecture, gpu: Gpu, device: Device, loaded: Checkpoint, field: str) -> None:
+    """Raise RefusedStartError where parts that few models have lie elsewhere, or are not made so in 8 bits."""
+    name, tables = architecture.name, architecture.hosted_parameters
+    if tables:
+        check_hosted(name, tables, device, is_unified=has_unified_memory(gpu))
+    if architecture.is_convolved:
+        check_convolved(name, device)
     if loaded.quantization.is_made_at_load and loaded.hf_id is None:
-        check_made_at_load(architecture.name, loaded.weight_format, field)
+        part = "tables of n-grams" if tables else "experts"
+        check_made_at_load(f"{part} of {name}", loaded.weight_format, field)
 
 
 def _chosen(

@@ -25,6 +25,7 @@ from service.engine.layers.cache import (
     heads_per_rank,
 )
 from service.engine.layers.compressed import CompressedAttention
+from service.engine.layers.convolved import ConvolvedAttention
 from service.engine.layers.delta_net import GatedDeltaNet
 from service.engine.layers.dense import DenseMlp
 from service.engine.layers.embeddings import PerLayerEmbeddings, padded_vocabulary, vocabulary_rows
@@ -65,6 +66,7 @@ __all__ = [
     "CacheSpec",
     "Checkpoint",
     "CompressedAttention",
+    "ConvolvedAttention",
     "DecoderLayer",
     "DeltaShape",
     "DenseMlp",

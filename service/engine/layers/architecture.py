@@ -82,6 +82,7 @@ class Architecture:
     gated_connections: GatedConnections | None = None  # of these streams, in the place of hyper-connections and norms
     hosted_parameters: int = 0  # of tables that lie in the host's memory
     hosts_fp8: bool = False  # in 8 bits, with a scale for 32 elements; else in the model's dtype
+    is_convolved: bool = False  # keeps what convolutions take in; a loader of its own fills its experts
     runs_in_float16: bool = True  # else the engine refuses to, and loads it in float32 on GPUs without bfloat16
     deals_out_experts: bool = True  # else the engine refuses to give each rank whole ones
     drafts_beside_states: bool = False  # before vLLM drafted for every model with recurrent states
@@ -212,6 +213,7 @@ class DraftHead:
     layer_modules: tuple[str, ...]  # what the checkpoint calls each of these layers
     num_modules: int = 1  # that take turns over drafted tokens
     is_loaded_by_step: bool = False  # in SGLang: once for each drafted token
+    builds_as_drafted: bool = False  # no more modules than tokens are drafted
     drafts_at_once: bool = False  # all tokens of a step, in one pass through all of its layers
     pair_rank: int = 0  # of a table by which each drafted token bears on the next; 0 without one
     method: str = ""  # as vLLM's command names it, where not as others are

@@ -62,14 +62,14 @@ class Spread:
 class KernelNeed:
     """What a kernel must do to run a layer's attention; an engine picks one by it and by the GPU.
 
-    grouped   keys and values of several heads
+    grouped   keys and values of several heads; `relative`, with a score for each distance
     latent    one latent for all heads, whole
     sparse    the same, of selected tokens
     indexer   which tokens a sparse kernel reads: whole multiples of `block_size`, on ROCm single ones too
     own       a kernel of the layer's own, in whole multiples of `block_size`; of `records`, in what the GPU decides
     """
 
-    kind: Literal["grouped", "latent", "sparse", "indexer", "own", "records"]
+    kind: Literal["grouped", "latent", "sparse", "indexer", "own", "records", "relative"]
     key_dim: int = 0  # of one head, or of a latent with its rotary part [elements]
     value_dim: int = 0  # of one head, or of a latent alone [elements]
     nope_dim: int = 0  # of a head's key without its rotary part, where latents are expanded [elements]

@@ -49,6 +49,7 @@ class MoeMlp(FeedForward):
     hash_table_rows: int = 0  # tokens with fixed experts, as 32-bit numbers (DeepSeek V4's first layers)
     has_score_correction: bool = False  # one fp32 bias per expert, for balance
     splits_tokens: bool = False  # between ranks that hold whole experts and share attention: shared experts are whole
+    num_sinks: int = 0  # shared experts that the router weighs as well, and that no checkpoint or loader quantizes
 
     @property
     def is_empty(self) -> bool:
@@ -165,7 +166,7 @@ class MoeMlp(FeedForward):
     def _router(self, hidden_size: int, prefix: str) -> list[Matrix]:
         gate = Matrix(
             module=prefix + "gate",
-            rows=self._choices,
+            rows=self._choices + self.num_sinks,
             columns=hidden_size,
             is_linear=False,
             element_bytes=SINGLE_BYTES if self.has_wide_router else None,
@@ -189,6 +190,8 @@ class MoeMlp(FeedForward):
         is_whole = self.splits_tokens and takes_own_tokens(layout)
         columns = self.shared_expert_intermediate_size // (1 if is_whole else layout.tensor_parallel_size)
         shared = network(columns, hidden_size, prefix + "shared_experts.", is_gated=self.is_gated)
+        if self.num_sinks:
+            return [replace(matrix, is_linear=False) for matrix in shared]
         return [replace(matrix, scale_bytes=1) for matrix in shared] if self.expert_scheme else shared
 
     def _latent_projections(self, hidden_size: int, prefix: str) -> list[Matrix]:

@@ -5,11 +5,15 @@ Sources:
     `model_executor/models/{llama_eagle,llama_eagle3}.py`.
 """
 
+from dataclasses import replace
+from typing import Final, cast
+
 from service.engine.derived import derived
 from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineSettings, SpeculativeMethod
 from service.engine.layers import Architecture, DecoderLayer, DenseMlp, DraftHead, Mixer
 
+MOST_COUNTS: Final = 16  # of drafted tokens that are asked for of one model
 EAGLE3_VOCABULARY = 32_000  # of the published heads, such as yuhuili/EAGLE3-LLaMA3.1-Instruct-8B
 EAGLE3_STATES = 3  # of an early, a middle and a late layer
 
@@ -39,7 +43,28 @@ def draft_of(architecture: Architecture, settings: EngineSettings) -> DraftHead 
     """Return the layers that draft under these settings; None without drafts, or where no layer makes them."""
     if not settings.num_speculative_tokens or settings.speculative_method is None:
         return None
-    return draft_head(architecture, settings.speculative_method)
+    head = draft_head(architecture, settings.speculative_method)
+    return head if head is None else _as_built(head, settings.num_speculative_tokens)
+
+
+def _as_built(head: DraftHead, num_speculative_tokens: int) -> DraftHead:
+    """Return no more modules than tokens are drafted, of a head whose others are left unbuilt.
+
+    Source: vLLM 0.33 `models/inkling/nvidia/mtp.py` (`_select_mtp_depth_count`).
+    """
+    modules, body = num_speculative_tokens, head.body
+    if not head.builds_as_drafted or modules >= head.num_modules:
+        return head
+
+    def made() -> DraftHead:
+        return replace(
+            head,
+            body=replace(body, layers=body.layers[:modules]),
+            layer_modules=head.layer_modules[:modules],
+            num_modules=modules,
+        )
+
+    return cast("DraftHead", body.derived.by("built as drafted", MOST_COUNTS).get_or(modules, made))
 
 
 def drafter_fraction(architecture: Architecture, settings: EngineSettings) -> float:

@@ -268,7 +268,6 @@ def test_the_first_neighbour_is_the_family_s_own_nearest_or_there_is_none(name: 
         ("unlimited ocr", "UnlimitedOCRForCausalLM"),
         ("moondream 3 preview", "Moondream3ForCausalLM"),
         ("intern s 1 pro", "InternS1ProForConditionalGeneration"),
-        ("inkling", "InklingForCausalLM"),
         ("k 2 horizon", "K2HorizonForCausalLM"),
         ("qwen 4", "Qwen4ExpForCausalLM"),
         ("muse spark", "MuseSparkForConditionalGeneration"),

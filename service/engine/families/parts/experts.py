@@ -68,6 +68,7 @@ class Experts:
     has_biases: bool = False
     has_score_correction: bool = False  # whatever the config says
     splits_tokens: bool = False
+    weighs_shared: bool = False
     sparsity: SparsityRule = every_few
 
     def read(self, reader: ConfigReader, num_experts: int, *, is_gated: bool) -> MoeMlp:
@@ -101,6 +102,7 @@ class Experts:
             has_router_bias=self.has_biases,
             has_score_correction=_states_correction(reader) or self.has_score_correction,
             splits_tokens=self.splits_tokens,
+            num_sinks=reader.integer(*SHARED_COUNT_NAMES, default=0) if self.weighs_shared else 0,
         )
 
     def _widths(self, reader: ConfigReader) -> tuple[int, int]:

@@ -80,6 +80,7 @@ class Family:
     hosted_parameters: CountRule = nothing  # of tables in the host's memory
     hosts_fp8: bool = False
     is_hybrid: bool = True
+    is_convolved: bool = False
     per_layer_embeddings: Callable[[ConfigReader], PerLayerEmbeddings | None] | None = None
     alternating_updates: Callable[[ConfigReader], AlternatingUpdates] | None = None
     tower: TowerRule | None = None

@@ -1,12 +1,11 @@
 """Classes that the engine serves, or served, and that have no rule here: what of them is not known, or not asked for.
 
 Sources:
-    vLLM 0.33 `models/step5/nvidia/csa_tail_ring.py`, `models/inkling/nvidia/short_conv.py`,
-    `models/dots3_note/nvidia/attention.py`, `model_executor/models/`: hrm_text.py, iquest_loopcoder.py, dory.py,
-    k2_horizon.py, longcat_flash_ngram.py, openpangu.py (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py,
-    domyn_edge.py, interns2_mobius.py, nemotron_vl.py, unlimited_ocr.py; `models/flint/model.py`,
-    `models/muse_spark/nvidia/model.py`; `v1/core/kv_cache_planning.py` (`_get_packed_kv_cache_groups`);
-    `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
+    vLLM 0.33 `models/step5/nvidia/csa_tail_ring.py`, `models/dots3_note/nvidia/attention.py`, `model_executor/models/`:
+    hrm_text.py, iquest_loopcoder.py, dory.py, k2_horizon.py, longcat_flash_ngram.py, openpangu.py
+    (`OpenPanguSinkAttention`), alice_ai.py, moondream3.py, domyn_edge.py, interns2_mobius.py, nemotron_vl.py,
+    unlimited_ocr.py; `models/flint/model.py`, `models/muse_spark/nvidia/model.py`; `v1/core/kv_cache_planning.py`
+    (`_get_packed_kv_cache_groups`); `model_executor/models/registry.py` (`_PREVIOUSLY_SUPPORTED_MODELS`).
 """
 
 from collections.abc import Mapping
@@ -15,12 +14,10 @@ from typing import Final
 
 _PLAN: Final = "how these share the pool's blocks is shown by no published plan"
 _STEP: Final = f"it keeps summaries of selected regions and a ring of raw keys for each request; {_PLAN}"
-_CONVOLVED: Final = f"it keeps inputs of convolutions over keys and values beside windows; {_PLAN}"
 
 # What stands in the way of a rule, and the classes.
 _REASONS: Final[Mapping[str, str]] = MappingProxyType({
     _STEP: "Step5ForCausalLM Step5ForConditionalGeneration",
-    _CONVOLVED: "InklingForCausalLM InklingForConditionalGeneration",
     "its layers run several times for a token, each time with a cache of its own":
         "DoryForCausalLM HrmTextForCausalLM IQuestLoopCoderForCausalLM OuroForCausalLM",
     "it looks n-grams up in tables beside that of tokens": "LongcatFlashNgramForCausalLM",
