@@ -271,6 +271,7 @@ def test_the_first_neighbour_is_the_family_s_own_nearest_or_there_is_none(name: 
         ("k 2 horizon", "K2HorizonForCausalLM"),
         ("qwen 4", "Qwen4ExpForCausalLM"),
         ("muse spark", "MuseSparkForConditionalGeneration"),
+        ("step 5 preview", "Step5ForCausalLM"),
     ],
 )
 def test_a_class_that_is_read_is_not_said_to_have_no_rule(name: str, class_name: str) -> None:

@@ -23,7 +23,7 @@ from service.engine.memory.cache_shape import shape_of
 from service.engine.memory.draft_weights import draft_matrices
 from service.engine.memory.drafts import draft_of
 from service.engine.memory.groups import cache_groups
-from service.engine.memory.parameters import num_parameters
+from service.engine.memory.parameters import num_active_parameters, num_parameters
 from service.engine.memory.plan import memory_plan
 from service.engine.memory.weights import rank_weights
 from tests.engine.families.changed import refused_field
@@ -66,6 +66,12 @@ def test_parameters_of_the_large_one_are_those_of_its_files(catalog: Snapshot) -
     architecture = read(catalog, LARGE)
 
     assert 2 * (num_parameters(architecture) + drafting(architecture)) == pytest.approx(1_904_604_285_204, rel=1e-4)
+
+
+@pytest.mark.parametrize(("model", "billions"), [(SMALL, 12), (LARGE, 41)])
+def test_a_token_passes_the_parameters_that_its_card_prints(catalog: Snapshot, model: str, billions: float) -> None:
+    # "12B active", "41B active": huggingface.co/thinkingmachines/Inkling-Small and Inkling.
+    assert num_active_parameters(read(catalog, model)) / 1e9 == pytest.approx(billions, abs=0.5)
 
 
 @pytest.mark.parametrize(("model", "file_bytes"), [(SMALL, 170_733_074_592), (LARGE, 591_854_374_368)])
