@@ -21,7 +21,7 @@ from service.performance.fitted import SPREAD, Row, generation_of, layer_class, 
 from service.performance.formats import before, compared, in_proportion
 from service.performance.kernel_tables import KernelTables, NotMeasuredError
 from service.performance.kernels import kernels_of
-from service.performance.quantization_modes import PARTS, stored_as
+from service.performance.quantization_modes import PARTS, stored_as, stores_experts_apart
 from service.performance.siblings import CARRIED, CARRIED_ERROR, carried_over, sibling_of
 from service.performance.standins import CACHE_ERROR, STAND_IN, STAND_IN_ERROR, WHOLE_CACHE, stand_ins
 from service.performance.tables import StepTables
@@ -289,10 +289,12 @@ def kernel_class(key: Deployed) -> str:
     Iterations with prompts launch several times as many kernels for a recurrent layer, outside whole-step graphs; those
     of delta nets and of Mamba have nothing in common.
     Sparse attention scores every token before it picks some, in kernels of its own.
-    Ranks that attend together and hold whole experts wait for the one whose experts were chosen most.
+    Ranks that attend together and hold whole experts wait for the one whose experts were chosen most: so long as was
+    fitted on experts stored as the rest is, not apart from it (DeepSeek V4), whose kernels are others.
     """
-    scheme, has_experts = key.checkpoint.quantization.scheme, key.model.architecture.has_experts
+    scheme = key.checkpoint.quantization.scheme
+    has_whole = key.model.architecture.has_experts and not stores_experts_apart(key.checkpoint)
     # Blocks of fp8 have kernels of their own; where they were not measured, others stand in, and are as far off.
     stored = "bf16" if scheme == "none" else scheme if scheme == "fp8-block" else scheme.split("-")[0]
-    dealt = SPREAD if has_experts and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
+    dealt = SPREAD if has_whole and key.layout.expert_parallel and key.layout.data_parallel_size == 1 else ""
     return f"{layer_class(key.model.architecture)}-{stored}{dealt}"

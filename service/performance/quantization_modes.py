@@ -54,8 +54,13 @@ def stored_as(checkpoint: Checkpoint) -> str:
     DeepSeek-V4-Flash states fp8 in blocks, and its experts have four bits (config.json, `expert_dtype`).
     """
     scheme, weight_format = checkpoint.quantization.scheme, checkpoint.weight_format
-    is_apart = scheme == "fp8-block" and bool(_in_four_bits(weight_format, is_blackwell=True))
-    return f"{scheme} with experts in {weight_format}" if is_apart else scheme
+    return f"{scheme} with experts in {weight_format}" if stores_experts_apart(checkpoint) else scheme
+
+
+def stores_experts_apart(checkpoint: Checkpoint) -> bool:
+    """Return whether experts are in four bits beside layers in blocks of fp8."""
+    in_four_bits = _in_four_bits(checkpoint.weight_format, is_blackwell=True)
+    return checkpoint.quantization.scheme == "fp8-block" and bool(in_four_bits)
 
 
 def _keeps(quantization: Quantization, module: str) -> bool:
