@@ -60,7 +60,7 @@ def stored_as(checkpoint: Checkpoint) -> str:
 def stores_experts_apart(checkpoint: Checkpoint) -> bool:
     """Return whether experts are in four bits beside layers in blocks of fp8."""
     in_four_bits = _in_four_bits(checkpoint.weight_format, is_blackwell=True)
-    return checkpoint.quantization.scheme == "fp8-block" and bool(in_four_bits)
+    return checkpoint.quantization.is_fp8_in_blocks and bool(in_four_bits)
 
 
 def _keeps(quantization: Quantization, module: str) -> bool:

@@ -55,8 +55,7 @@ def _restated(reader: ConfigReader) -> Mapping[str, object]:
 
 
 def _drafting(reader: ConfigReader) -> ConfigReader:
-    stated = reader.outer("mtp_config")
-    return ConfigReader(stated if is_mapping(stated) else {})
+    return ConfigReader(reader.mapping("mtp_config") or {})
 
 
 def _heads(reader: ConfigReader) -> tuple[ConvolvedAttention, ConvolvedAttention]:

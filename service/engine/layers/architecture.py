@@ -8,7 +8,7 @@ Source:
     Published `config.json` files, as `transformers` and vLLM 0.33 `model_executor/models/` read them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -229,3 +229,12 @@ class DraftHead:
     is_quantized: bool = True  # stored as the model's checkpoint is
     keeps_model_dtype: bool = False  # of its cache, whatever is asked for
     unquantized: tuple[str, ...] = ()  # but for matrices of these names
+
+    def of_layers(self, places: Sequence[int], num_modules: int) -> "DraftHead":
+        """Return a draft of some of these layers, each as often as it is named, in so many modules."""
+        return replace(
+            self,
+            body=replace(self.body, layers=tuple(self.body.layers[place] for place in places)),
+            layer_modules=tuple(self.layer_modules[place] for place in places),
+            num_modules=num_modules,
+        )

@@ -48,17 +48,9 @@ def as_loaded(head: DraftHead | None, num_speculative_tokens: int, plan: PlanRul
     times = num_speculative_tokens
     if head is None or not head.is_loaded_by_step or not plan.loads_drafts_by_step or times == 1:
         return head
-    body = head.body
-
-    def made() -> DraftHead:
-        return replace(
-            head,
-            body=replace(body, layers=body.layers * times),
-            layer_modules=head.layer_modules * times,
-            num_modules=head.num_modules * times,
-        )
-
-    return cast("DraftHead", body.derived.by("loaded by step", MOST_COUNTS).get_or(times, made))
+    places = tuple(range(len(head.body.layers))) * times
+    kept = head.body.derived.by("loaded by step", MOST_COUNTS)
+    return cast("DraftHead", kept.get_or(times, lambda: head.of_layers(places, head.num_modules * times)))
 
 
 def own_ends(head: DraftHead, layout: Layout, rest: Layout) -> list[Matrix]:

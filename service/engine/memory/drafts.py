@@ -5,7 +5,6 @@ Sources:
     `model_executor/models/{llama_eagle,llama_eagle3}.py`.
 """
 
-from dataclasses import replace
 from typing import Final, cast
 
 from service.engine.derived import derived
@@ -56,15 +55,8 @@ def _as_built(head: DraftHead, num_speculative_tokens: int) -> DraftHead:
     if not head.builds_as_drafted or modules >= head.num_modules:
         return head
 
-    def made() -> DraftHead:
-        return replace(
-            head,
-            body=replace(body, layers=body.layers[:modules]),
-            layer_modules=head.layer_modules[:modules],
-            num_modules=modules,
-        )
-
-    return cast("DraftHead", body.derived.by("built as drafted", MOST_COUNTS).get_or(modules, made))
+    kept = body.derived.by("built as drafted", MOST_COUNTS)
+    return cast("DraftHead", kept.get_or(modules, lambda: head.of_layers(range(modules), modules)))
 
 
 def drafter_fraction(architecture: Architecture, settings: EngineSettings) -> float:

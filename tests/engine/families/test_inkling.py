@@ -4,6 +4,7 @@ Table: vllm-project/vllm issue 54704, by which a cache of fp8 beside windows of 
 tokens of Inkling-Small on four GPUs.
 """
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -121,6 +122,13 @@ def test_as_many_modules_are_built_as_tokens_are_drafted(catalog: Snapshot) -> N
     assert [head.num_modules for head in heads if head is not None] == [1, 3, 8, 8]
     assert heads[1] is not None
     assert [layer.mixers[0].spread.is_local for layer in heads[1].body.layers] == [True, False, True]
+
+
+def test_the_class_without_towers_drafts_as_well(catalog: Snapshot) -> None:
+    config = json.loads(catalog.model(SMALL).config_json)
+    alone = {**config["text_config"], "mtp_config": config["mtp_config"], "architectures": ["InklingForCausalLM"]}
+
+    assert drafting(parse_architecture(alone)) == drafting(read(catalog, SMALL))
 
 
 def test_shared_experts_stay_in_16_bits_whatever_is_stored(catalog: Snapshot) -> None:
