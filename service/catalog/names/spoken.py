@@ -1,6 +1,6 @@
 """The names of a catalog by their words, ready to compare with what somebody wrote."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from service.catalog.entries import ModelEntry
@@ -29,59 +29,50 @@ def spoken_names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) ->
         exact: ids, hub ids and aliases in lower case, with their models.
     """
     exact = {name: model_id for name, model_id in exact.items() if not _means_chat(name, model_id)}
-    spoken = _spoken(entries, exact)
+    named = tuple(_named(entries, exact))
     joined: dict[tuple[str, ...], dict[str, None]] = {}
     for name, model_id in exact.items():
         joined.setdefault(joined_words(words_of(name.rsplit("/", 1)[-1])), {})[model_id] = None
     whole = {words: tuple(model_ids) for words, model_ids in joined.items()}
     families = families_of(tuple(exact))
     # Neighbours of what is refused are those that people mean most: chats.
-    chats = {model_id: entry for model_id, entry in entries.items() if not model_id.endswith(BASE)}
-    pointed = _pointed(chats, {name: model_id for name, model_id in exact.items() if model_id in chats})
+    chats = {model_id for model_id in entries if not model_id.endswith(BASE)}
+    pointed = _by_words((with_points(words), model_id) for words, model_id in named if model_id in chats)
     return Spoken(
-        spoken=spoken,
-        bases=bases_of(_ordered(entries, exact), families),
+        spoken=_by_words(named),
+        bases=bases_of((with_points(words) for words, _ in named), families),
         nearest=Nearest(
             spoken=pointed,
             sorted_words=tuple(" ".join(sorted(words)) for words in pointed),
             spelled_words=tuple(spelled_words(words) for words in pointed),
             families=families,
             joined={
-                words[0]: own for words, model_ids in whole.items() if (own := tuple(filter(chats.get, model_ids)))
+                words[0]: own
+                for words, model_ids in whole.items()
+                if (own := tuple(model_id for model_id in model_ids if model_id in chats))
             },
         ),
         joined=whole,
     )
 
 
-def _spoken(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
-    """Return the words of every name, without those of formats."""
+def _by_words(named: Iterable[tuple[tuple[str, ...], str]]) -> Mapping[frozenset[str], tuple[str, ...]]:
+    """Return which models go by the same words, in whatever order."""
     spoken: dict[frozenset[str], dict[str, None]] = {}
-    for name, model_id in _named(entries, exact):
-        publisher, _, repo = name.rpartition("/")
-        rest = stated_format(words_of(repo), publisher).rest
-        if rest:
-            spoken.setdefault(frozenset(rest), {})[model_id] = None
+    for words, model_id in named:
+        if words:
+            spoken.setdefault(frozenset(words), {})[model_id] = None
     return {words: tuple(model_ids) for words, model_ids in spoken.items()}
 
 
-def _pointed(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Mapping[frozenset[str], tuple[str, ...]]:
-    """Return the words of every name, with the points of its versions."""
-    pointed: dict[frozenset[str], dict[str, None]] = {}
-    for words, (_, model_id) in zip(_ordered(entries, exact), _named(entries, exact), strict=True):
-        if words:
-            pointed.setdefault(frozenset(words), {})[model_id] = None
-    return {words: tuple(model_ids) for words, model_ids in pointed.items()}
-
-
-def _ordered(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[Sequence[str]]:
-    """Yield the words of every name in their order, without those of formats."""
-    for name, _ in _named(entries, exact):
+def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the words of every name in their order, without those of formats, and its model's id."""
+    for name, model_id in _names(entries, exact):
         publisher, _, repo = name.rpartition("/")
-        yield with_points(stated_format(words_of(repo), publisher).rest)
+        yield stated_format(words_of(repo), publisher).rest, model_id
 
 
-def _named(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _names(entries: Mapping[str, ModelEntry], exact: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield every name with its model's id."""
     yield from exact.items()
     for entry in entries.values():
