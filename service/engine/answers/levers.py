@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from service.engine.answers.results import Lever
+from service.engine.engines.runs_on import lacks_kernels
 from service.engine.errors import EngineError
+from service.engine.facts import BITS
 from service.engine.fleet.aims import NOTHING, Aim, Merit, aim_of
 from service.engine.fleet.ceilings import timed_as
 from service.engine.fleet.checkpoints import own_checkpoint
@@ -15,11 +17,9 @@ from service.engine.fleet.costs import paid_usd
 from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
+from service.engine.fleet.shortlist import FOUR_BITS
 from service.engine.inputs import KvCacheDtype, WeightFormat
 
-NARROWER: Final[Mapping[WeightFormat, tuple[WeightFormat, ...]]] = {
-    "bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",), "int8": ("int4",),
-}  # fmt: skip
 Asked = TypeVar("Asked", SizeQuestion, CapacityQuestion)
 
 
@@ -54,14 +54,27 @@ def changes_to_try(question: SizeQuestion | CapacityQuestion) -> tuple[Change, .
     """Return the changes worth trying: a narrower cache, narrower weights, and both at once."""
     stated = question.settings
     cache: tuple[KvCacheDtype, ...] = () if stated.kv_cache_dtype == "fp8" else ("fp8",)
-    weights = NARROWER.get(
-        stated.quantization or stated.weight_format or own_checkpoint(question.model).weight_format, ()
-    )
+    weights = _narrower(question)
     return (
         *(Change(kv_cache_dtype=dtype) for dtype in cache),
         *(Change(weight_format=weight_format) for weight_format in weights),
         *(Change(kv_cache_dtype=dtype, weight_format=other) for dtype in cache for other in weights),
     )
+
+
+def _narrower(question: SizeQuestion | CapacityQuestion) -> tuple[WeightFormat, ...]:
+    """Return formats of fewer bits: fp8, and one of four bits.
+
+    That is one the model is published in; of several, weights alone (int4) where the GPU does not compute in four.
+    """
+    model, stated = question.model, question.settings
+    published = {each.weight_format for each in model.checkpoints if each.hf_id is not None}
+    engine, computes = question.rules.engine, "fp4" in question.gpu.peak_flop_per_s
+    running = [each for each in FOUR_BITS if each in published and not lacks_kernels(question.gpu, engine, each)]
+    four_bits = sorted(running, key=lambda each: (each == "int4") == computes)
+    narrower: tuple[WeightFormat, ...] = ("fp8", four_bits[0] if four_bits else "int4")
+    now = stated.quantization or stated.weight_format or own_checkpoint(model).weight_format
+    return tuple(each for each in narrower if BITS[each] < BITS[now])
 
 
 def written(change: Mapping[str, Scalar]) -> str:

@@ -10,20 +10,20 @@ from service.engine.answers.described import warnings_of
 from service.engine.answers.plainer import next_usual
 from service.engine.answers.results import Alternative, Option
 from service.engine.arithmetic import rounded_usd
+from service.engine.facts import BITS
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.command import launch
 from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.questions import RecommendQuestion, SizeQuestion
 from service.engine.fleet.results import Cost
+from service.engine.fleet.shortlist import FOUR_BITS
 from service.engine.fleet.token_prices import usd_per_million_tokens
 from service.engine.inputs import Gpu, KvCacheDtype, WeightFormat
 from service.engine.time.demand import users_of
 from service.engine.time.samples import ScheduleResult
 
-BITS: Final = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
-WIDEST, FEWEST_BITS = 16, 4
-FOUR_BITS: Final = ("int4", "mxfp4", "nvfp4")
+WIDEST: Final = 16  # [bits]
 NARROW: Final = "weights of four bits may cost quality: compare answers with those of the model's own format first"
 
 
@@ -75,7 +75,7 @@ def _narrowness(question: RecommendQuestion, candidate: Candidate) -> float:
     """Return 0 for the format that the model is published in, else how many of 16 bits another one lacks, and one."""
     if candidate.weight_format == own_checkpoint(question.model).weight_format:
         return 0.0
-    return 1.0 + WIDEST - BITS.get(candidate.weight_format, FEWEST_BITS)
+    return 1.0 + WIDEST - BITS[candidate.weight_format]
 
 
 def option_of(
@@ -145,11 +145,8 @@ def option_of(
 def _warnings(question: RecommendQuestion, candidate: Candidate, deployment: Deployment) -> tuple[str, ...]:
     """Return what a buyer must know: of the times, of settings without a flag, of formats with fewer bits."""
     own = own_checkpoint(question.model).weight_format
-    narrow = (
-        (NARROW,)
-        if BITS.get(candidate.weight_format, 4) < BITS.get(own, 4) and candidate.weight_format in FOUR_BITS
-        else ()
-    )
+    is_narrow = BITS[candidate.weight_format] < BITS[own] and candidate.weight_format in FOUR_BITS
+    narrow = (NARROW,) if is_narrow else ()
     told = warnings_of(
         deployment.plan,
         deployment.replica,

@@ -30,7 +30,7 @@ FORMATS_SOURCE: Final = (
     "not considered on GPUs that do not compute in them, nor four bits that the model's publisher did not make; "
     "weight_formats={formats} has them considered, and may take fewer GPUs"
 )
-FOUR_BITS: Final = ("int4", "mxfp4", "nvfp4")
+FOUR_BITS: Final[tuple[WeightFormat, ...]] = ("int4", "mxfp4", "nvfp4")
 JOINED_GPUS: Final = 4  # of one fast domain that fills its server, at least
 
 

@@ -82,6 +82,24 @@ def test_what_is_narrow_already_is_not_tried(asked: Asked) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "tried"),
+    [
+        ("inkling-small", "b200", ["fp8", "nvfp4"]),  # thinkingmachines/Inkling-Small-NVFP4 alone is published
+        ("inkling-small", "mi355x", ["fp8", "int4"]),  # which ROCm does not load
+        ("llama-3.3-70b", "b200", ["fp8", "nvfp4"]),
+        ("llama-3.3-70b", "h100", ["fp8", "int4"]),  # without arithmetic for fp4
+        ("gpt-oss-120b", "b200", []),
+    ],
+)
+def test_of_four_bits_those_are_tried_that_are_published_and_computed_in(
+    asked: Asked, model: str, gpu: str, tried: list[str]
+) -> None:
+    changes = [change.named for change in changes_to_try(asked(model, gpu))]
+
+    assert [each["weight_format"] for each in changes if each.keys() == {"weight_format"}] == tried
+
+
 def test_a_limit_that_nobody_keeps_is_told_with_the_one_that_a_single_request_would(asked: Asked) -> None:
     question = asked(limits=Limits(ttft_s=1e-4, tpot_s=10.0))
     chosen = best(deployments(question), question)
