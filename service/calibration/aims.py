@@ -37,7 +37,7 @@ REASONS: Final[dict[str, str]] = {
     "dstack prefill": "how GPUs were split between prefill and decode is stated for one layout alone",
     "inference-sim/training": "an overloaded run, most of it timed out: only its verdict is a measurement",
     "inference-sim/sim": "rates and lengths are second-hand, and prefixes are shared",
-    "LottoLotto": "power limits slow its cards by an amount that is not stated",
+    "LottoLotto": "one home rig, whose cards are held to 220 of 350 W and joined by PCIe 3.0 (its HARDWARE.md)",
     "SGLang cookbook": "ten to some hundred requests of each setting, of warm and cold servers; each page by whoever "
     "added it: on MI300X a user alone waits 385 ms for first tokens of MiniMax-M2 there, and one of sixteen 148",
     "vllm-project/recipes": "no engine version, and few runs of each model",
