@@ -56,6 +56,7 @@ class Device:
     expert_tile: int = 1  # and of experts without a gate, and unquantized ones of some classes
     unpacks_grouped: bool = False  # projections multiplied in groups, in two bytes: SGLang but on compute capability 10
     wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep loaded scales, unless whole tiles of columns
+    unpacks_fp8: bool = False  # of weights, before Ada: Marlin multiplies them in two bytes
     copies_fp4_scales: bool = False  # of experts in NVFP4: SGLang before Blackwell keeps room for a second one
     page_size: int = 1  # of plain attention in SGLang [tokens]
     fp4_kernels: tuple[str, str] | None = None  # of such experts, that a command has to name; None: the engine chooses
@@ -77,6 +78,7 @@ class Device:
             self.expert_tile,
             self.unpacks_grouped,
             self.wide_scales_tile,
+            self.unpacks_fp8,
             self.copies_fp4_scales,
             self.page_size,
             self.fp4_kernels,
@@ -127,8 +129,10 @@ def device_of(gpu: Gpu, rules: EngineRules) -> Device:
 def _device(rules: EngineRules, gpu: Gpu) -> Device:
     own = gpu.compute_capability
     major, _, minor = (own or "0").partition(".")
+    capability = int(major), int(minor or 0)
+    is_older = own is not None and capability < ADA
     if rules.engine == "vllm" and own is not None:
-        return Device(capability=(int(major), int(minor or 0)), plan=rules.plan, release=rules.release)
+        return Device(capability=capability, plan=rules.plan, release=rules.release, unpacks_fp8=is_older)
     engine = rules.serving_engine
     first = engine.selects_in_fp8_from
     selects_in_fp8 = first is not None and int(major) >= first
@@ -147,6 +151,7 @@ def _device(rules: EngineRules, gpu: Gpu) -> Device:
         unpacks_grouped=rules.plan.unpacks_grouped and major != "10",
         wide_scales_tile=WIDE_SCALES_TILE.get(major, 0) if rules.plan.keeps_wide_scales else 0,
         page_size=rules.plan.page_on_ten if gpu.vendor == "nvidia" and major == "10" else 1,
+        unpacks_fp8=is_older and engine.unpacks_by_marlin,
         copies_fp4_scales=rules.plan.copies_fp4_scales and gpu.vendor == "nvidia" and int(major) < FP4_SINCE,
         fp4_kernels=FP4_KERNELS.get(major) if rules.plan.names_fp4_kernels else None,
         selects_in_fp8=selects_in_fp8,

@@ -42,6 +42,7 @@ class ExpertKernels:
     keeps_loaded_scales: bool = False  # beside the shuffled ones
     wide_scales_tile: int = 0  # fp4 experts in files of fp8 keep scales of four bytes, unless whole tiles
     copies_fp4_scales: bool = False  # of NVFP4, swizzled
+    spreads_scales: bool = False  # of fp8 blocks: one for each row of a block
     unpacks_grouped: frozenset[str] = frozenset()  # schemes of projections multiplied in groups
     splits_blocks: bool = True  # of the allocator, whatever their size, while weights load
     shares_buffers: bool = True  # of activations between layers; Triton's MXFP4 kernel makes its own
@@ -56,6 +57,7 @@ def expert_kernels(device: Device) -> ExpertKernels:
         storage=replace(kernels.storage, copies_absorbed=device.plan.copies_absorbed),
         wide_scales_tile=device.wide_scales_tile,
         copies_fp4_scales=device.copies_fp4_scales,
+        spreads_scales=device.unpacks_fp8,
         unpacks_grouped=_unpacked(device),
         splits_blocks=not device.is_vllm or device.loads.platform not in device.plan.whole_blocks_on,
     )

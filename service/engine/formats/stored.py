@@ -118,6 +118,21 @@ def _scale_block(matrix: Matrix, block: int) -> int:
     return refined_block(block, inner, width) or block
 
 
+def spread_scale_bytes(matrix: Matrix, own: Quantization, element_bytes: int) -> int:
+    """Return what scales of fp8 blocks take more, once each row of a block has its own. [bytes].
+
+        rows x blocks a row x b - blocks x scale
+
+    >>> from service.engine.formats.quantization import standard_quantization
+    >>> up = Matrix(module="mlp.gate_up_proj", rows=34_816, columns=5_120, parts=2)
+    >>> spread_scale_bytes(up, standard_quantization("fp8"), 2), 34_816 * 40 * 2 - 272 * 40 * 4
+    (2741760, 2741760)
+    """
+    block = _scale_block(matrix, own.block)
+    across = ceil_div(matrix.columns, block)
+    return matrix.count * across * (matrix.rows * element_bytes - ceil_div(matrix.rows, block) * matrix.scale_bytes)
+
+
 def _nvfp4_groups(matrix: Matrix, group: int) -> int:
     """Return the groups of one row; of a rank's part of an expert only whole ones have a scale.
 

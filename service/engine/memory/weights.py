@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from service.engine.arithmetic import ceil_div, round_up
 from service.engine.derived import derived
 from service.engine.engines.device import REFERENCE, Device
 from service.engine.engines.expert_kernels import ExpertKernels
-from service.engine.formats.elements import BYTE, HALF_BYTES, SINGLE_BYTES
+from service.engine.formats.elements import SINGLE_BYTES
 from service.engine.formats.matrix import Matrix
 from service.engine.formats.quantization import UNQUANTIZED, Quantization
-from service.engine.formats.stored import matrix_bytes, own_scheme, values_and_biases
+from service.engine.formats.stored import matrix_bytes, values_and_biases
 from service.engine.inputs import Layout, StageRule
 from service.engine.layers import Architecture, DraftHead
 from service.engine.memory.allocator import rests
@@ -33,9 +32,9 @@ from service.engine.memory.matrices import (
     projecting_all,
 )
 from service.engine.memory.own_parts import as_held, kernels_as_run
+from service.engine.memory.repacked import repacked_bytes
 from service.engine.memory.stages import pipeline_stages
 
-SCALES_ROWS: Final = 128  # that swizzled scales are padded to, and to groups of four
 MOST_LAYOUTS: Final = 1024  # a mixture has two hundred on a GPU, each in four formats
 
 
@@ -233,57 +232,13 @@ def _summed(
         as_stored = matrix_bytes(matrix, stored, element_bytes, storage)
         bias_bytes = SINGLE_BYTES if kernels.widens_biases and matrix.inner_side else element_bytes
         values, biases = values_and_biases(matrix, stored, element_bytes, bias_bytes, storage)
-        loaded = as_stored + _repacked(matrix, stored, element_bytes, kernels)
+        loaded = as_stored + repacked_bytes(matrix, stored, element_bytes, kernels)
         total.add(component or _component(matrix), loaded)
         is_same = made_of is stored
         total.instantiated += as_stored if is_same else matrix_bytes(matrix, made_of, element_bytes, storage)
         if matrix.module != TOWER:  # many small tensors that stand here as one
             total.rests += rests(loaded, values, biases, splits_large=kernels.splits_blocks)
     return total
-
-
-def _repacked(matrix: Matrix, quantization: Quantization, element_bytes: int, kernels: ExpertKernels) -> int:
-    """Return what loading adds to one matrix. [bytes].
-
-    Latent attention keeps its up-projection in two bytes beside a quantized one, to absorb it into queries and
-    outputs. MXFP4 kernels want biases in four bytes, and shuffled scales: gpt-oss-120b on Hopper. SGLang multiplies
-    groups of heads in two bytes where no kernel does in fp8, and kept scales in four bytes beside Marlin's.
-
-    Sources:
-        vLLM 0.33 `layers/fused_moe/oracle/mxfp4.py` (`convert_weight_to_mxfp4_moe_kernel_format`),
-        `layers/quantization/utils/mxfp4_utils.py` (`_swizzle_mxfp4`), `layers/attention/mla_attention.py`
-        (`process_weights_after_loading`).
-    """
-    scheme = quantization.of(matrix.module)
-    is_kept = matrix.is_kept or scheme.keeps(matrix.module)
-    if matrix.is_absorbed and (not is_kept or kernels.storage.copies_absorbed):
-        return matrix.rows * matrix.columns * element_bytes
-    if is_kept:
-        return 0
-    own = own_scheme(matrix, scheme)
-    if matrix.is_grouped and own.scheme in kernels.unpacks_grouped:
-        return matrix.rows * matrix.columns * (element_bytes - BYTE)
-    tile = kernels.wide_scales_tile if own is not scheme and own.scheme == "mxfp4" else 0
-    if tile and matrix.inner_columns % tile:
-        return matrix.count * matrix.rows * ceil_div(matrix.columns, own.block) * SINGLE_BYTES
-    if matrix.is_routed and kernels.copies_fp4_scales and own.scheme == "nvfp4" and own.is_modelopt:
-        return matrix.count * round_up(matrix.rows, SCALES_ROWS) * round_up(ceil_div(matrix.columns, own.block), 4)
-    if matrix.inner_side and scheme.scheme == "mxfp4" and matrix.own_multiple > 1:
-        return _shuffled_bytes(kernels.storage.padded(matrix, "mxfp4"), scheme.block, kernels)
-    return 0
-
-
-def _shuffled_bytes(matrix: Matrix, group: int, kernels: ExpertKernels) -> int:
-    """Return what wider biases and shuffled scales add to padded MXFP4 experts. [bytes]."""
-    added = matrix.biases * HALF_BYTES if kernels.widens_biases else 0
-    row_bytes = matrix.columns // 2
-    added += round_up(matrix.rows, kernels.value_rows) * round_up(row_bytes, kernels.value_line_bytes)
-    added -= matrix.rows * row_bytes
-    if kernels.scale_rows:
-        groups = ceil_div(matrix.columns, group)
-        added += round_up(matrix.rows, kernels.scale_rows) * round_up(groups, kernels.scale_groups)
-        added -= 0 if kernels.keeps_loaded_scales else matrix.rows * groups
-    return matrix.count * added
 
 
 def _component(matrix: Matrix) -> str:

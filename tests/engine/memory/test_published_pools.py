@@ -1,5 +1,7 @@
 """Pools that engines printed at start-up on GPUs and in models that nothing here was fitted to."""
 
+from urllib.parse import parse_qsl
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -17,6 +19,30 @@ OF_MUSE_GLIMMER = {
 # 0.26 and 0.27, which the printed tokens tell exactly: tokens = blocks / 341 x 262,144 (the same repository,
 # models/Qwen/Qwen3.8-27B.yaml).
 OF_QWEN = {"Qwen/Qwen3.8-27B-FP8": 491, "Inferact/Qwen3.8-27B-NVFP4": 580}
+
+# Home servers of GeForce cards, whose models have states; prefixes are cached but where it says so:
+# https://github.com/noonghunna/club-3090 (BENCHMARKS.md, and issues 91, 127, 612, 642)
+# settings beside those of all: tokens
+WITH_DRAFTS = "&num_speculative_tokens=3&speculative_acceptance_fraction=0.7&max_num_seqs=2"
+AT_HOME = {
+    f"qwen3.6-27b&weight_format=int4&gpu=rtx-3090&gpu_count=2&engine_version=0.24.0{WITH_DRAFTS}": 623_873,
+    f"qwen3.6-27b&weight_format=int4&gpu=rtx-3090&gpu_count=2&engine_version=0.20.1{WITH_DRAFTS}": 619_479,
+    f"qwen3.6-27b&weight_format=int4&gpu=rtx-3090&gpu_count=4&engine_version=0.20.2{WITH_DRAFTS}": 1_774_963,
+    f"qwen3.6-27b&weight_format=nvfp4&gpu=rtx-5090&gpu_count=2&engine_version=0.25.1&gpu_memory_utilization=0.85"
+    f"&enable_prefix_caching=false{WITH_DRAFTS}": 841_541,
+    "qwen3.6-35b-a3b&weight_format=int4&gpu=rtx-5090&gpu_count=2&engine_version=0.25.1&max_num_seqs=1": 3_382_054,
+    "qwen3.6-35b-a3b&weight_format=nvfp4&gpu=rtx-5090&gpu_count=2&engine_version=0.25.1&max_num_seqs=1": 3_292_687,
+}
+
+
+@pytest.mark.parametrize(("server", "tokens"), AT_HOME.items())
+def test_pools_of_home_servers(client: TestClient, server: str, tokens: int) -> None:
+    asked = dict(parse_qsl(f"model={server}"))
+    usual = {"enable_prefix_caching": "true", "gpu_memory_utilization": "0.92", "kv_cache_dtype": "fp8"}
+    stated = {"max_model_len": "262144", "max_num_batched_tokens": "8192", "tensor_parallel_size": asked["gpu_count"]}
+    pool = client.get("/capacity", params={**usual, **stated, **asked}).json()["kv_cache"]
+
+    assert pool["tokens"] == pytest.approx(tokens, rel=0.02)
 
 
 @pytest.mark.parametrize(("server", "printed"), OF_MUSE_GLIMMER.items())
