@@ -229,9 +229,23 @@ def seed_database(database_url: str) -> None:
     engine.dispose()
 
 
+@lru_cache(maxsize=1)
+def kept_catalog() -> bytes:
+    """Return what a service keeps of a seeded catalog on disk: a start takes it over, and reads 1,400 rows without it."""
+    with TemporaryDirectory() as folder:
+        settings = service_settings(Path(folder))
+        seed_database(settings.database_url)
+        with TestClient(create_app(settings)):
+            pass
+        return Path(folder, "snapshot.json").read_bytes()
+
+
 def seeded_service(settings: Settings) -> TestClient:
-    """Return a client of a migrated and seeded service."""
+    """Return a client of a migrated and seeded service that was started before."""
     seed_database(settings.database_url)
+    if settings.snapshot_path is not None and not settings.snapshot_path.exists():
+        settings.snapshot_path.parent.mkdir(parents=True, exist_ok=True)
+        settings.snapshot_path.write_bytes(kept_catalog())
     return TestClient(create_app(settings), raise_server_exceptions=False)
 
 
