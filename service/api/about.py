@@ -9,6 +9,7 @@ from starlette.requests import Request
 from service.api.reception import Reception
 from service.api.shelf import Shelf
 from service.catalog.snapshot import Snapshot
+from service.engine.answers.noted import note
 from service.engine.errors import EngineError
 from service.engine.fleet.results import Assumption, Origin
 from service.questions.answers import Answer
@@ -91,7 +92,7 @@ async def _loading(
     """Return how long a pod loads: as stated, else its weights at a bandwidth, else not at all, which is told."""
     if load_from.loading_s is not None:
         source = "load_from.loading_s: until a new pod answers"
-        return Loading(load_from.loading_s, _rests("loading_s", load_from.loading_s, "request", source))
+        return Loading(load_from.loading_s, note("loading_s", load_from.loading_s, "request", source))
     known = {
         name: value for name, value in overrides.items() if name in REPLICAS.fields and name not in BESIDE_THE_QUESTION
     }
@@ -100,13 +101,13 @@ async def _loading(
         pod = await reception.answered(request, REPLICAS, asked, snapshot)
     except (RefusalError, EngineError):
         source = "no head start: which model each pod loads is not known; load_from.loading_s states it"
-        return Loading(0.0, _rests("loading_s", 0.0, "default", source))
+        return Loading(0.0, note("loading_s", 0.0, "default", source))
     weight_bytes: int = pod.result.weights.weight_bytes
     is_stated = "loading_bytes_per_s" in load_from.model_fields_set
     seconds = round(weight_bytes / load_from.loading_bytes_per_s, 1)
     source = f"{weight_bytes / 1e9:.1f} GB of weights at {load_from.loading_bytes_per_s / 1e6:.0f} MB/s"
     told = source + (", as stated" if is_stated else f": {LOADING_SOURCE}")
-    return Loading(seconds, _rests("loading_s", seconds, "request" if is_stated else "default", told))
+    return Loading(seconds, note("loading_s", seconds, "request" if is_stated else "default", told))
 
 
 def _told(load_from: LoadFrom, followed: Followed, loading: Loading) -> Sequence[Assumption]:
@@ -120,9 +121,9 @@ def _told(load_from: LoadFrom, followed: Followed, loading: Loading) -> Sequence
     age = "of the last sample" + (f"; no newer one: {followed.failure}" if followed.failure else "")
     origin: Origin = "request" if "cooldown_s" in load_from.model_fields_set else "default"
     return (
-        _rests(load.field, load.amount, "measured", words),
-        _rests("load_age_s", round(followed.age_s, 1), "measured", age),
-        _rests("cooldown_s", load_from.cooldown_s, origin, "what was needed is kept for as long"),
+        note(load.field, load.amount, "measured", words),
+        note("load_age_s", round(followed.age_s, 1), "measured", age),
+        note("cooldown_s", load_from.cooldown_s, origin, "what was needed is kept for as long"),
         loading.assumption,
     )
 
@@ -133,7 +134,3 @@ def _warned(load_from: LoadFrom, followed: Followed) -> Sequence[str]:
         return ()
     age = f"the load is {followed.age_s:.0f} s old, as the Prometheus tells no newer one: {followed.failure}"
     return (f"{age}; it counts until it is {load_from.max_age_s:g} s old",)
-
-
-def _rests(name: str, value: float, origin: Origin, source: str) -> Assumption:
-    return Assumption(name=name, value=value, origin=origin, source=source)

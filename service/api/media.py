@@ -16,6 +16,7 @@ from service.questions.reading import read_json
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 WITHOUT_BODY = frozenset({"GET", "HEAD"})
 CSV: Final = "text/csv"
+EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus reads it
 NDJSON: Final = "application/x-ndjson"
 BATCH_TYPES: Final = frozenset({CSV, NDJSON})  # that `:batch` reads beside JSON
 PLAIN = b"identity"

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
+from service.api.media import CSV
 from service.catalog.entries import Entry
 from service.questions.asked import BESIDE_THE_QUESTION
 from service.questions.formats import table
@@ -15,7 +16,6 @@ from service.questions.parts.part import check_inside
 from service.workloads.workload import ASKED_OF_ONE, LOAD_FROM
 
 MOST_FIELDS: Final = 100
-CSV: Final = "text/csv"
 OF_QUESTIONS: Final = {LOAD_FROM, *(name for each in ASKED_OF_ONE for name in each.fields)} - set(BESIDE_THE_QUESTION)
 COLUMNS: Final = ("name", "version", "changed_at", "answers")
 SHEET: Final = {CSV: {"schema": {"type": "string"}}}

@@ -1,9 +1,10 @@
 """Settings of a published run as it states them, and as its engine sets them where it does not."""
 
 from service.calibration.logs.engines import LOGS
-from service.calibration.logs.serving import HALVES, ServingLog
+from service.calibration.logs.serving import ServingLog
 from service.catalog.engine_rules import rules_for
 from service.engine import Gpu, KvCacheDtype, LogNormalLength, ModelFacts, StatedSettings, batch_defaults
+from service.engine.inputs import HALF_FORMATS
 
 
 def stated_settings(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:
@@ -56,4 +57,4 @@ def _cache_dtype(log: ServingLog, gpu: Gpu) -> KvCacheDtype:
         return "fp8" if log.is_cache_fp8 else "bf16"
     is_asked_for = log.is_inferencex and gpu.architecture.startswith("blackwell")
     is_fp8 = LOGS[log.engine].keeps_fp8_cache or is_asked_for
-    return "fp8" if is_fp8 and log.weight_format not in (*HALVES, None) else "bf16"
+    return "fp8" if is_fp8 and log.weight_format not in (*HALF_FORMATS, None) else "bf16"

@@ -5,9 +5,9 @@ from typing import Final
 
 from service.calibration.serving import Run, simulated
 from service.engine import ScheduleResult, Timing, slower_timing
+from service.engine.time.results import GROWING
 
 # A queue that takes more than this share of arrivals never empties.
-GROWING: Final = 0.05
 MEDIAN: Final = 50.0
 CONFIDENCE: Final = 0.9
 # Submitters ask for as much as their limits allow: one tenth more would break them.

@@ -12,7 +12,7 @@ from packaging.version import Version
 from pydantic import Field
 
 from service.catalog.engine_rows import Entry, Listed, Tables, UniqueKeys, Values, checked, tables_of
-from service.catalog.static_reserves import Reserve
+from service.catalog.static_reserves import Amount, Reserve
 from service.engine.derived import derived
 from service.engine.engines.base import nearest_known
 from service.engine.engines.registry import engine_named
@@ -28,7 +28,6 @@ from service.engine.errors import InvalidQuestionError
 from service.engine.inputs import EngineName
 
 KIB = 1024
-Amount = Annotated[float, Field(ge=0)]
 
 
 class _Tier(Entry):

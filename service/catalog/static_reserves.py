@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from service.catalog.engine_rows import Entry
-from service.engine.arithmetic import GIB
-from service.engine.engines.static_share import MIB, PromptObstacle, ReserveTier, StaticReserve
+from service.engine.arithmetic import GIB, MIB
+from service.engine.engines.static_share import PromptObstacle, ReserveTier, StaticReserve
 
 Amount = Annotated[float, Field(ge=0)]
 

@@ -6,6 +6,7 @@ from typing import Final
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
+MILLISECONDS_PER_S: Final = 1e3
 ROUNDED: Final = 1e-12  # of a product or a quotient in binary fractions, at most
 USD_DIGITS: Final = 6
 LEAST_SHOWN: Final = 0.1  # of a unit, written with one digit behind its point

@@ -26,6 +26,7 @@ LoadedFormat = Literal["fp8"]  # that an engine makes while it loads
 ProductLine = Literal["data-centre", "workstation", "consumer"]
 Tier = Literal["secure", "community"]  # on a provider's own servers, or on anybody's
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
+HALF_FORMATS: Final[tuple[WeightFormat, ...]] = ("bf16", "fp16")  # of 16 bits: not quantized
 
 
 def content_key(kind: str, content: tuple[object, ...]) -> str:

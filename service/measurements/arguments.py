@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from service.catalog.engine_flags import flags_of
+from service.catalog.measurement_rows import Setting
 from service.engine.engines.sglang import AITER_CONTEXT, AITER_PART
 from service.engine.inputs import EngineName
 from service.measurements.drafted import drafts_in
 from service.measurements.folded import goes_on
-from service.measurements.observed import Doubt, Observed, Setting, UnreadableTextError
+from service.measurements.observed import Doubt, Observed, UnreadableTextError
 from service.measurements.patterns import MOST_CHARACTERS, setting
 
 # Settings as engines print their arguments: 'name': value, or name=value.

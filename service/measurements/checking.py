@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from service.catalog.measurement_rows import Setting
 from service.catalog.snapshot import Snapshot
+from service.engine.arithmetic import GIB
 from service.engine.errors import EngineError
 from service.measurements import own_settings
 from service.measurements.drafted import with_chance
 from service.measurements.keeping import LOADS
-from service.measurements.observed import Doubt, Observed, Setting, Stored, UnreadableTextError
-from service.measurements.patterns import GIB
+from service.measurements.observed import Doubt, Observed, Stored, UnreadableTextError
 from service.measurements.reading import read_measurement
 from service.measurements.terms import Explanation, Term, changes, distance, distances, terms, worth_telling
 from service.questions.asked import Desk

@@ -15,10 +15,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
+from service.catalog.measurement_rows import Setting
 from service.engine.inputs import SpeculativeMethod
 from service.engine.time.drafting import tokens_per_step
 from service.measurements.keeping import number_in, state
-from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.observed import Doubt, Observed
 from service.measurements.pools import OF_ROOM
 from service.questions.refusals import Fault, RefusalError
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from service.engine.patience import go_on
 from service.measurements.cells import value_of
-from service.measurements.guidellm import MODEL, Head, refuse_second, spanned
+from service.measurements.guidellm import MODEL, OPEN, Head, refuse_second, spanned
 from service.measurements.keeping import MS, Lines, check_answered, keep_load, put, state
 from service.measurements.observed import Observed
 from service.measurements.patterns import MOST_CHARACTERS
@@ -33,7 +33,6 @@ COUNTS: Final[Mapping[Head, str]] = {
     ("Requests Made", "Comp"): "num_prompts",
 }  # fmt: skip
 NAME: Final = re.compile(r"([a-z]{4,20})(?:@(\d{1,6}(?:\.\d{1,4})?))?")
-OPEN: Final = ("constant", "poisson")
 BACKEND: Final = re.compile(r"\bbackend_model='([^']{1,200})'")
 
 Row = tuple[int, Mapping[Head, str]]

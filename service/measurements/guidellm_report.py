@@ -8,6 +8,7 @@ Sources:
 from collections.abc import Mapping
 from typing import Any, Final
 
+from service.measurements.guidellm import OPEN
 from service.measurements.keeping import MS, check_answered, inside, keep_load, mapping_in, number_in, put, state
 from service.measurements.observed import Observed, UnreadableTextError
 
@@ -77,7 +78,6 @@ def _load(observed: Observed, strategy: Mapping[str, Any], running: object) -> N
     keep_load(observed, most or alone, strategy.get("rate"))
 
 
-OPEN: Final = ("constant", "poisson")
 # The mean between the tokens of a request is TPOT by vLLM's definition; what GuideLLM calls so holds the first token's
 # time too: https://github.com/vllm-project/guidellm, `schemas/request_stats.py`.
 GUIDELLM_TIMES: Final[Mapping[str, str]] = {

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
-Kind = Literal["start-up log", "benchmark"]
-Setting = str | int | float | bool
+from service.catalog.measurement_rows import Kind, Setting
+
 MOST_SHOWN: Final = 120  # characters of a line that is refused
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from service.catalog.measurement_rows import Setting
 from service.measurements.arguments import whole_commands
 from service.measurements.keeping import (
     LOADS,
@@ -21,7 +22,7 @@ from service.measurements.keeping import (
     put,
     state,
 )
-from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.observed import Doubt, Observed
 from service.measurements.patterns import MOST_CHARACTERS, number
 
 THROUGHPUT, LATENCY = "vllm bench throughput", "vllm bench latency"

@@ -6,14 +6,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from service.calibration.images import FLASHINFER_BYTES
+from service.catalog.measurement_rows import Setting
+from service.engine.arithmetic import GIB
 from service.engine.fleet.given_gpus import resolve_capacity
-from service.measurements.observed import Setting
-from service.measurements.patterns import GIB
 from service.questions.capacity import CapacityBody
 from service.questions.sources import Sources
 
 OPEN: Final = ("max_num_seqs", "max_num_batched_tokens")
-FLASHINFER_BYTES: Final = 14  # of one logit
 LENGTH: Final = "max_model_len"
 WHY: Final = "the engine's own: neither the text nor the question says it, so what the server ran with is not chosen"
 

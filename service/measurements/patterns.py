@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from service.catalog.measurement_rows import Setting
+from service.engine.arithmetic import GIB
 from service.engine.patience import go_on
-from service.measurements.observed import Doubt, Figure, Observed, Setting
+from service.measurements.observed import Doubt, Figure, Observed
 
-GIB: Final = 1 << 30
 UNITS: Final[Mapping[str, int]] = {
     "BYTES": 1,
     "MIB": 1 << 20,

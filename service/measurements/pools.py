@@ -6,8 +6,9 @@ from contextlib import suppress
 from typing import Final
 
 from service.catalog.engine_rules import rules_for
+from service.catalog.measurement_rows import Setting
 from service.engine.errors import InvalidQuestionError
-from service.measurements.observed import Doubt, Figure, Observed, Setting
+from service.measurements.observed import Doubt, Figure, Observed
 from service.measurements.patterns import MOST_CHARACTERS
 
 MOST_APART: Final = 0.05  # tokens by blocks from tokens by requests, where layers are alike [fraction]

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from service.engine.arithmetic import GIB
 from service.engine.patience import go_on
 from service.measurements.observed import Observed
-from service.measurements.patterns import GIB, MOST_CHARACTERS, UNITS, number, setting
+from service.measurements.patterns import MOST_CHARACTERS, UNITS, number, setting
 
 COUNT: Final = r"(?<![-\d,])~?(\d[\d,]{0,24}+(?:\.\d{1,6})?) ?([kM]?)"
 MEMORY: Final = r"(?<![-\d.])~?(\d{1,7}+(?:\.\d{1,6})?) ?(GiB|GB|MiB|MB)"

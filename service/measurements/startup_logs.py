@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from service.catalog.measurement_rows import Setting
 from service.engine.engines.registry import engine_named
 from service.engine.inputs import EngineName
 from service.measurements.arguments import keep_arguments
 from service.measurements.drafted import doubt_drafter, settle_drafts
-from service.measurements.observed import Doubt, Observed, Setting
+from service.measurements.observed import Doubt, Observed
 from service.measurements.patterns import LEFT, MEMORY, MOST_CHARACTERS, NUMBER, Pattern, line_of, read_lines
 from service.measurements.pools import MOVED, doubt_otherwise, doubt_overridden, doubt_refused, doubt_tokens
 from service.measurements.starts import Begins

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Final
 
-from service.measurements.observed import Figure, Kind
+from service.catalog.measurement_rows import Kind
+from service.measurements.observed import Figure
 
 # Where an answer of /capacity says what a log or a benchmark measured.
 PATHS: Final[Mapping[str, tuple[str, ...]]] = {

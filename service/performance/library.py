@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
+from service.engine.arithmetic import MILLISECONDS_PER_S
 from service.engine.inputs import All2AllBackend
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance.overlapped import Overlapping
@@ -30,7 +31,6 @@ SERVER_GPUS: Final = 8
 TRAY_GPUS: Final = 4
 IN_TRAYS: Final = frozenset({"gb200", "gb300"})
 SHORT_PROMPT_TOKENS: Final = 128.0  # whose attention is negligible
-MILLISECONDS_PER_S: Final = 1e3
 MOST_SETTINGS: Final = 64  # files of the library's own, a few kB each
 MOST_READ: Final = 256  # configs, some 20 kB each
 

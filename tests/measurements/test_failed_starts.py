@@ -2,9 +2,9 @@
 
 import pytest
 
+from service.catalog.measurement_rows import Setting
 from service.catalog.snapshot import Snapshot
 from service.measurements.checking import check, lines_of
-from service.measurements.observed import Setting
 from service.measurements.reading import read_measurement
 from service.measurements.storing import entry_of
 from service.questions.asked import Desk

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from service.catalog.measurement_rows import Setting
 from service.catalog.snapshot import Snapshot
 from service.measurements.checking import check
-from service.measurements.observed import Setting, UnreadableTextError
+from service.measurements.observed import UnreadableTextError
 from service.measurements.reading import read_measurement
 from service.questions.asked import Desk
 from tests.conftest import shared_timers

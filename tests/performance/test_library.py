@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from service.engine.arithmetic import MILLISECONDS_PER_S
 from service.engine.inputs import Layout
 from service.engine.time.records import ATTENDED, CONTEXTS, REQUESTS, TOKENS
 from service.performance import library as library_of_kernels
 from service.performance import measured
-from service.performance.library import MILLISECONDS_PER_S, SHORT_PROMPT_TOKENS, library
+from service.performance.library import SHORT_PROMPT_TOKENS, library
 from service.performance.measured import KernelLibrary
 from service.performance.stored import Kernels, Refusal
 from service.performance.tables import StepTables

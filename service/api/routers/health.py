@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from service.api.dependencies import KeeperDep, ProbeDep
+from service.api.media import EXPOSITION
 from service.api.telemetry import Sight
 from service.catalog.health import Origin
 
 router = APIRouter(tags=["health"])
-EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Live(BaseModel):

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from service.api.about import answer_about, workload_called
 from service.api.dependencies import ReceptionDep, SnapshotDep, WorkloadsDep, stated_once
 from service.api.etags import TaggedRoute
+from service.api.media import EXPOSITION
 from service.api.problems import FieldProblem, ProblemError, problem_responses
 from service.api.reception import ClientLeftError
 from service.api.routers.questions import CLIENT_LEFT
@@ -39,7 +40,6 @@ from service.workloads.errors import LoadUnknownError, WorkloadError
 from service.workloads.workload import ASKED_OF_ONE, Workload, WorkloadName, is_asked
 
 router = APIRouter(tags=["workloads"], dependencies=[Depends(stated_once)], route_class=TaggedRoute)
-EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 PROBLEMS = problem_responses(
     HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 )

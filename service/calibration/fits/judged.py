@@ -21,6 +21,7 @@ from service.calibration.fits.serving import (
     teaches,
 )
 from service.calibration.serving import Measured
+from service.engine.time.confidence import COVERED_FRACTION
 from service.performance.fitted import MOST_ERROR
 from service.performance.tables import Factors
 
@@ -29,7 +30,6 @@ PACES: Final = ("tpot",)
 FOLD_EVALUATIONS: Final = 10
 FOLD_RUNS: Final = 24
 JUDGED_RUNS: Final = 80
-COVERED_FRACTION: Final = 0.8  # of paces, as `engine/time/confidence.py` takes them
 # Sources differ: what so many of the others' figures stay within, four in five of one more source's do.
 EXPECTED_FRACTION: Final = 0.9
 

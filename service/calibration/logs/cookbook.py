@@ -19,6 +19,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from service.calibration.logs.rows import Row
+from service.engine.arithmetic import MILLISECONDS_PER_S
 
 SOURCE: Final = "SGLang cookbook"
 PAGES: Final = {
@@ -27,7 +28,6 @@ PAGES: Final = {
 }
 EVENLY: Final = "drawn evenly from one token to twice the mean"
 LENGTHS: Final = {"uniform": ("random", EVENLY), "sharegpt": ("ShareGPT", "means")}
-MILLISECONDS_PER_S: Final = 1e3
 FLAGS: Final = {
     "gpu_memory_utilization": "--mem-fraction-static",
     "max_num_seqs": "--max-running-requests",

@@ -12,6 +12,7 @@ from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import Sent, Served, read_sent, read_served, shared_tokens
 from service.calibration.logs.unlike import is_doubtful, paced, refuse_contradiction, refuse_unlike
 from service.engine import EngineName, Length, UniformLength, WeightFormat
+from service.engine.arithmetic import MILLISECONDS_PER_S
 
 FORMATS: Final[Mapping[str, WeightFormat]] = {
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "uint4": "int4",
@@ -21,10 +22,8 @@ FORMATS: Final[Mapping[str, WeightFormat]] = {
 NAMED_FORMATS: Final[Mapping[str, WeightFormat]] = {
     "fp8": "fp8", "awq": "int4", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "mxfp4",
 }  # fmt: skip
-HALVES: Final = ("bf16", "fp16")
 # InferenceX: lengths uniform between 0.8 and 1.0 of nominal.
 SHORTEST_FRACTION: Final = 0.8
-MILLISECONDS_PER_S: Final = 1e3
 # What a document advises in the end: its further cases are run so, beside those without any of it.
 ADVISED_FP8: Final = ("performance-lab/qwen3.5-35b-a3b/h200.md", "--performance-mode=throughput")
 QUANTITIES: Final[Mapping[str, str]] = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e"}

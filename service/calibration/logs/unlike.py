@@ -5,6 +5,7 @@ from typing import Final
 from service.calibration.logs.datasets import data_set
 from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import is_mlperf
+from service.engine.arithmetic import MILLISECONDS_PER_S
 
 ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
 # A trial by its own words; a GPU that its owner slowed is not the one of the data sheet.
@@ -21,7 +22,6 @@ LEAST_EVEN_PACE: Final = 0.5
 # Of a closed loop's users, by Little's law; answers that spread are in flight less than half of a burst's time.
 FEWEST_IN_FLIGHT: Final = 0.4
 MOST_IN_FLIGHT: Final = 1.2
-MILLISECONDS_PER_S: Final = 1e3
 
 
 def is_doubtful(row: Row) -> bool:

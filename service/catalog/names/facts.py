@@ -10,10 +10,9 @@ from service.engine.derived import derived
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.formats.quantization import Quantization, parse_quantization, standard_quantization
-from service.engine.inputs import WeightFormat
+from service.engine.inputs import HALF_FORMATS, WeightFormat
 
 MOST_REPOSITORIES: Final = 8  # of one model
-HALF_FORMATS: Final = ("bf16", "fp16")
 
 
 def facts_as_named(snapshot: Snapshot, reading: ModelReading) -> ModelFacts:

@@ -21,7 +21,6 @@ from service.catalog.names.formats import (
 from service.catalog.names.kinds import earlier_kind, kind_of
 from service.catalog.names.readings import (
     HALF_OR_NOT,
-    HALVES,
     UNTUNED,
     ModelReading,
     as_spelled,
@@ -52,6 +51,7 @@ from service.catalog.names.words import (
     words_of,
 )
 from service.engine.derived import Derived, derived
+from service.engine.inputs import HALF_FORMATS
 
 MOST_CANDIDATES: Final = 8
 MOST_READ: Final = 1_024  # names, of which each catalog keeps what they mean
@@ -73,7 +73,7 @@ class ModelNames:
         return _spoken_names(self)
 
     def make_ready(self) -> None:
-        """Find the words of names, half a second, before anybody asks for one that is not the catalog's."""
+        """Find the words of names, some tenths of a second, before anybody asks for one that is not the catalog's."""
         _spoken_names(self)
         listed(())
 
@@ -133,7 +133,7 @@ class ModelNames:
             return None
         said = stated_format(words_of(repo), publisher)
         self._check_one_format(name, said)
-        is_told = said.weight_format not in (None, *HALVES) and not STATED.keys().isdisjoint(words_of(repo))
+        is_told = said.weight_format not in (None, *HALF_FORMATS) and not STATED.keys().isdisjoint(words_of(repo))
         few = None if is_told else few_bits(repo)
         if few is not None:
             raise self._refused(name, said.rest, f"{name[:100]!r} says {few!r}, of fewer bits that no rule here stores")
@@ -225,8 +225,8 @@ class ModelNames:
             model_ids = tuple(each for each in listed(said.rest) if is_own and each in self.entries)
         else:
             model_ids = self._meant((*tune.base, *(word for word in said.rest if word in TUNED or word in UNTUNED)))
-        is_known = len(model_ids) == 1 and (said.weight_format or own_format(self.entries[model_ids[0]]) in HALVES)
-        return model_ids if is_known else ()
+        is_whole = len(model_ids) == 1 and own_format(self.entries[model_ids[0]]) in HALF_FORMATS
+        return model_ids if is_whole or (said.weight_format and len(model_ids) == 1) else ()
 
     def _apart(self, name: str, said: Stated, odd: str | None) -> str | None:
         """Return by which word a name that tells a base tells that it has another shape or format."""

@@ -8,9 +8,8 @@ from typing import Final
 from service.catalog.entries import ModelEntry
 from service.catalog.names.recipes import Recipe
 from service.catalog.names.words import TUNED, words_of
-from service.engine.inputs import WeightFormat
+from service.engine.inputs import HALF_FORMATS, WeightFormat
 
-HALVES: Final = ("bf16", "fp16")
 HALF_OR_NOT: Final = (
     "is tuned from weights of few bits, and neither its name nor its entry says whether it is stored in as many or in "
     "16; name the model it is tuned from, with weight_format"
@@ -60,7 +59,7 @@ def may_have_half(entry: ModelEntry, publisher: str) -> bool:
 
     Whoever published a model stores its editions as the model.
     """
-    return own_format(entry) not in HALVES and publisher != (entry.hf_id or "").lower().partition("/")[0]
+    return own_format(entry) not in HALF_FORMATS and publisher != (entry.hf_id or "").lower().partition("/")[0]
 
 
 def repository_of_edition(alias: str, entry: ModelEntry) -> str | None:

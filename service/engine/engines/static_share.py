@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from service.engine.arithmetic import GIB
+from service.engine.arithmetic import GIB, MIB
 from service.engine.layers.encoder import TOWER
 
 # What keeps a version from capturing prompts as graphs.
@@ -26,7 +26,6 @@ PromptObstacle = Literal[
 ]
 ALWAYS: Final[frozenset[PromptObstacle]] = frozenset({"class"})  # in all versions: which, is told of the class
 
-MIB: Final = 1 << 20
 LEAST_CHUNK: Final = 2_048  # tokens that are reserved for at least
 LARGE_MEMORY: Final = 60 * GIB  # above which at least so much is reserved:
 LEAST_OF_LARGE: Final = 10 * GIB

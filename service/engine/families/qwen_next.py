@@ -15,9 +15,9 @@ from service.engine.families.parts.feed_forward import FeedForward
 from service.engine.families.parts.mtp import Draft, last_with_softmax, under_mtp
 from service.engine.families.parts.norms import on_heads
 from service.engine.families.parts.patch_mergers import stacked_merging
-from service.engine.families.parts.profiling import Item
 from service.engine.families.parts.recurrent import delta_net, in_groups_of_four
 from service.engine.families.parts.towers import divided
+from service.engine.families.qwen_vl import IMAGE
 from service.engine.layers import Architecture, DraftHead, GatedDeltaNet
 
 # Outermost classes whose config's `mamba_ssm_dtype` the engine follows; any other keeps states in its model's dtype.
@@ -56,7 +56,6 @@ def _modules(_reader: ConfigReader, architecture: Architecture, modules: int) ->
 
 _EXPERTS: Final = FeedForward(experts=Experts(has_shared_gate=True, splits_tokens=True))
 _DRAFT: Final = Draft(build=_modules, count_name="mtp_num_hidden_layers", default_count=1)
-_IMAGE: Final = Item(tokens=16_384, patches_per_token=4)  # of 16,384 x 28 x 28 pixels
 
 _NEXT: Final = Family(
     classes=("Qwen3NextForCausalLM",),
@@ -85,7 +84,7 @@ FAMILIES: Final = (
         classes=("Qwen3_5ForConditionalGeneration",),
         model_types=(),
         tower=divided(stacked_merging),
-        largest_item=_IMAGE,
+        largest_item=IMAGE,
     ),
     replace(
         _MOE,
@@ -93,6 +92,6 @@ FAMILIES: Final = (
         classes=("Qwen3_5MoeForConditionalGeneration", "InternS2PreviewForConditionalGeneration"),
         model_types=(),
         tower=divided(stacked_merging),
-        largest_item=_IMAGE,
+        largest_item=IMAGE,
     ),
 )

@@ -33,8 +33,8 @@ from service.engine.families.parts.wrappers import always, named_inside
 from service.engine.families.qwen import UNSHARED
 from service.engine.layers import Encoder
 
-_IMAGE: Final = Item(tokens=16_384, patches_per_token=4)  # of 16,384 x 28 x 28 pixels
-_VIDEO: Final = replace(_IMAGE, unbounded_tokens=153_600)
+IMAGE: Final = Item(tokens=16_384, patches_per_token=4)  # of 16,384 x 28 x 28 pixels
+_VIDEO: Final = replace(IMAGE, unbounded_tokens=153_600)
 
 
 def _gated(vision: ConfigReader, _text: ConfigReader) -> Encoder:
@@ -85,13 +85,13 @@ FAMILIES: Final = (
         classes=("Qwen2VLForConditionalGeneration",),
         wraps=always("Qwen2ForCausalLM"),
         tower=seen(plain_merging),
-        largest_item=_IMAGE,
+        largest_item=IMAGE,
     ),
     Family(
         classes=("Qwen2_5_VLForConditionalGeneration",),
         wraps=always("Qwen2ForCausalLM"),
         tower=seen(_gated),
-        largest_item=replace(_IMAGE, is_gated=True),
+        largest_item=replace(IMAGE, is_gated=True),
     ),
     Family(
         classes=("Qwen3VLForConditionalGeneration",),

@@ -19,11 +19,12 @@ from typing import Final, get_args
 from service.engine.inputs import EngineName
 
 
-def _by_class(versions: Mapping[str, str]) -> Mapping[str, str]:
+def by_class(versions: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the version of each class, from names by version."""
     return MappingProxyType({name: version for version, names in versions.items() for name in names.split()})
 
 
-VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
+VLLM_LACKED: Final[Mapping[str, str]] = by_class({
     "0.6.3.post1": """
         AriaForConditionalGeneration Cohere2ForCausalLM FalconMambaForCausalLM GlmForCausalLM H2OVLChatModel
         Idefics3ForConditionalGeneration Olmo2ForCausalLM Qwen2AudioForConditionalGeneration TeleChat2ForCausalLM
@@ -156,7 +157,7 @@ VLLM_LACKED: Final[Mapping[str, str]] = _by_class({
         BeamForCausalLM Kolibri1ForCausalLM MiniCPMOcrForConditionalGeneration
     """,
 })  # fmt: skip
-SGLANG_LACKED: Final[Mapping[str, str]] = _by_class({
+SGLANG_LACKED: Final[Mapping[str, str]] = by_class({
     "0.4.3.post4": """
         DeepseekVLV2ForCausalLM Gemma3ForCausalLM Gemma3ForConditionalGeneration MiniCPMO
     """,
@@ -265,7 +266,7 @@ SGLANG_LACKED: Final[Mapping[str, str]] = _by_class({
         AXK1ForCausalLM NemotronForCausalLM
     """,
 })  # fmt: skip
-TENSORRT_LLM_LACKED: Final[Mapping[str, str]] = _by_class({
+TENSORRT_LLM_LACKED: Final[Mapping[str, str]] = by_class({
     "1.0": """
         GptOssForCausalLM HunYuanDenseV1ForCausalLM HunYuanMoEV1ForCausalLM SeedOssForCausalLM
     """,

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from service.engine.families.since import by_class
+
 ADAPTED_SINCE: Final[Mapping[str, str]] = MappingProxyType({
     "0": """
         ApertusForCausalLM CwmForCausalLM DeciLMForCausalLM Ernie4_5ForCausalLM Exaone4ForCausalLM ExaoneForCausalLM
@@ -41,14 +43,8 @@ UNTIL: Final[Mapping[str, str]] = MappingProxyType({
 AROUND_LAYERS: Final = frozenset({
     "Idefics3ForConditionalGeneration", "Phi4MMForCausalLM", "SmolVLMForConditionalGeneration",
 })  # fmt: skip
-
-
-def _by_class(versions: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType({name: version for version, names in versions.items() for name in names.split()})
-
-
-SINCE: Final = _by_class(ADAPTED_SINCE)
-TABLE: Final = _by_class(TABLE_SINCE)
+SINCE: Final = by_class(ADAPTED_SINCE)
+TABLE: Final = by_class(TABLE_SINCE)
 
 
 def adapted_class(name: str, inner: str) -> str:

@@ -10,9 +10,9 @@ from service.engine.engines.flags.base import Args, Start, StartFlags
 from service.engine.engines.methods import avoids_deep_gemm, is_deprecated
 from service.engine.facts import ModelFacts
 from service.engine.families.own_files import is_in_own_format
-from service.engine.fleet.checkpoints import HALF_FORMATS, own_checkpoint
+from service.engine.fleet.checkpoints import own_checkpoint
 from service.engine.fleet.questions import StatedSettings
-from service.engine.inputs import Gpu
+from service.engine.inputs import HALF_FORMATS, Gpu
 from service.engine.memory.kernels import asked_of, kernels_of
 from service.engine.memory.matrices import expert_columns
 from service.engine.memory.plan import MemoryPlan

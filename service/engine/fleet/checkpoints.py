@@ -16,10 +16,9 @@ from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
 from service.engine.fleet.starts import needs_float16, needs_of
 from service.engine.formats.quantization import standard_quantization
-from service.engine.inputs import Gpu, WeightFormat
+from service.engine.inputs import HALF_FORMATS, Gpu, WeightFormat
 from service.engine.layers import Architecture
 
-HALF_FORMATS: Final = ("bf16", "fp16")
 # Of each format, for models without a published checkpoint in it.
 STANDARD_CHECKPOINTS: Final[Mapping[WeightFormat, Checkpoint]] = {
     weight_format: Checkpoint(

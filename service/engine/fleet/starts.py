@@ -25,7 +25,7 @@ from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype
 from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
 from service.engine.memory.kernels import asked_of, kernels_of
 
-HALF_FORMATS: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
+CACHE_DTYPES: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
 def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
@@ -244,7 +244,7 @@ def _check_compressed(
     """
     if not device.plan.is_strict_on_compressed or not architecture.compresses_past:
         return
-    if stated in HALF_FORMATS.values():
+    if stated in CACHE_DTYPES.values():
         raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
     if settings.num_speculative_tokens and settings.speculative_method == "ngram":
         raise RefusedStartError(
@@ -283,7 +283,7 @@ def _half_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Devi
     """Return the model's dtype as it is served."""
     if checkpoint.weight_format == "fp16" or (architecture.dtype == "bfloat16" and refuses_bfloat16(device)):
         return "fp16"
-    return "bf16" if checkpoint.weight_format == "bf16" else HALF_FORMATS.get(architecture.dtype, "bf16")
+    return "bf16" if checkpoint.weight_format == "bf16" else CACHE_DTYPES.get(architecture.dtype, "bf16")
 
 
 def _cache_refusal(detail: str, accepted: str) -> RefusedStartError:

@@ -14,6 +14,7 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.formats.scheme import (
     ASYMMETRIC,
+    MX_GROUP,
     Quantization,
     Scheme,
     block_length,
@@ -29,7 +30,6 @@ PACKINGS: Final = ("auto_round:auto_gptq", "auto_round:auto_awq")
 FP8_PACKING: Final = "auto_round:fp8"
 MX_PACKING: Final = "auto_round:llm_compressor"
 MX: Final[Mapping[int, tuple[Scheme, WeightFormat]]] = {4: ("mxfp4", "mxfp4"), 8: ("mxfp8", "fp8")}  # by bits
-MX_GROUP: Final = 32
 BLOCKED_EXPERTS: Final = "experts of fp8 in blocks"
 WHOLE_BITS: Final = 16  # from which on a module keeps the model's dtype
 EXPRESSION: Final = re.compile(r"[*+?^$()\[\]{}|\\]")  # a letter that makes a name an expression

@@ -12,6 +12,9 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.formats.scheme import (
     LINEAR_CLASSES,
+    MOST_GROUPS,
+    MX_GROUP,
+    NVFP4_GROUP,
     UNQUANTIZED,
     Quantization,
     Scheme,
@@ -24,9 +27,6 @@ from service.engine.inputs import KvCacheDtype
 
 FLOAT_STRATEGIES: Final[Mapping[str, Scheme]] = {"block": "fp8-block", "channel": "fp8-channel"}
 METHOD: Final = "compressed-tensors"
-NVFP4_GROUP: Final = 16
-MX_GROUP: Final = 32
-MOST_GROUPS: Final = 16  # published checkpoints have two
 FP8_BESIDE: Final = "int4 beside activations of fp8"
 FP8_BESIDE_GROUP: Final = 128
 FP8_SCALE_BYTES: Final = 8  # of a group, once loaded

@@ -20,6 +20,7 @@ from service.engine.config_reader import ConfigReader, is_list, is_mapping
 from service.engine.formats.modules import MAX_EXPRESSIONS
 from service.engine.formats.scheme import (
     ASYMMETRIC,
+    MOST_GROUPS,
     UNQUANTIZED,
     Quantization,
     checked_patterns,
@@ -32,7 +33,6 @@ METHODS: Final = ("awq", "gptq", "gptq_marlin", "awq_marlin")
 AWQ_NAMES: Final = (("w_bit", "bits"), ("q_group_size", "group_size"))  # as its loader looks for bits and groups
 GPTQ_NAMES: Final = (("bits",), ("group_size",))
 ACTIVATION_ORDER: Final = "with groups in the order of activations"
-MOST_GROUPS: Final = 16  # of rules that follow each other and mean the same; published checkpoints have two
 LEFT_OUT: Final = "-:"
 HEAD: Final = "lm_head"
 ALL_EXPERTS: Final = "*.experts*"  # a list of quantized linear layers does not speak of them

@@ -10,11 +10,13 @@ from typing import Final
 
 from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.formats.auto_round import auto_round
-from service.engine.formats.compressed_tensors import MX_GROUP, NVFP4_GROUP, compressed_tensors
+from service.engine.formats.compressed_tensors import compressed_tensors
 from service.engine.formats.packed import ALL_EXPERTS, HEAD, packed_integers
 from service.engine.formats.packed import METHODS as PACKED_METHODS
 from service.engine.formats.quark import quark
 from service.engine.formats.scheme import (
+    MX_GROUP,
+    NVFP4_GROUP,
     UNQUANTIZED,
     Quantization,
     Scheme,

@@ -22,6 +22,9 @@ ASYMMETRIC: Final = "of asymmetric weights"
 DIMENSIONS: Final = 2  # of a block: rows and columns
 WHOLE_ROW: Final = -1  # how a group says so
 WORD: Final = 8  # elements of four bits in a word
+NVFP4_GROUP: Final = 16
+MX_GROUP: Final = 32
+MOST_GROUPS: Final = 16  # with schemes of their own; published checkpoints have two
 LONGEST_GROUP: Final = 1 << 16  # published ones have 16 to 1,024
 KNOWN_METHODS: Final = (
     "fp8, compressed-tensors, modelopt (FP8, NVFP4), awq, gptq, auto-round, quark, mxfp4, bitsandbytes, torchao, "

@@ -21,12 +21,12 @@ from service.engine.formats.matrix import Matrix, vector
 from service.engine.layers.base import KernelNeed, LiveElements, Work
 from service.engine.layers.cache import CacheSpec, Records, Sharding, SpecKind
 from service.engine.layers.compressed import CompressedAttention
+from service.engine.layers.selectors import INDEX_BYTES
 
 WINDOW_BLOCK: Final = 32  # [tokens]
 MIN_RING: Final = 8  # [tokens]
 BESIDE_DRAFTS: Final = 2  # tokens of a ring: the one that is verified, and the one before
 POOLED: Final = 2  # tokens behind one latent, whose shares a gate decides
-INDEX_BYTES: Final = 4  # of one selected token or block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

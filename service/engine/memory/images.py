@@ -12,9 +12,8 @@ Sources:
 
 from typing import Final
 
-from service.engine.arithmetic import GIB
+from service.engine.arithmetic import GIB, MIB
 from service.engine.engines.rules import EngineRules
-from service.engine.engines.static_share import MIB
 from service.engine.inputs import Gpu, Layout
 from service.engine.layers import Architecture
 

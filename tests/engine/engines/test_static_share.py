@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from service.catalog.engine_rules import rules_for
-from service.engine.engines.static_share import MIB, PromptObstacle, Served, static_share
+from service.engine.arithmetic import MIB
+from service.engine.engines.static_share import PromptObstacle, Served, static_share
 
 ONE_RANK = Served(chunk_tokens=8_192)
 QWEN_VL = (24, 1_280)  # Qwen2.5-VL states a `depth`, which SGLang does not look for, and a width

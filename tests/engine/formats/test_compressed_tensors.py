@@ -6,9 +6,9 @@ import pytest
 
 from service.engine.config_reader import ConfigReader
 from service.engine.errors import UnsupportedModelError
-from service.engine.formats.compressed_tensors import MOST_GROUPS, compressed_tensors
+from service.engine.formats.compressed_tensors import compressed_tensors
 from service.engine.formats.matrix import Matrix
-from service.engine.formats.scheme import Quantization
+from service.engine.formats.scheme import MOST_GROUPS, Quantization
 from service.engine.formats.stored import matrix_bytes
 
 

@@ -7,8 +7,8 @@ import pytest
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine import StatedSettings
-from service.engine.arithmetic import GIB
-from service.engine.engines.static_share import FOUR_RANKS, MIB
+from service.engine.arithmetic import GIB, MIB
+from service.engine.engines.static_share import FOUR_RANKS
 from service.engine.fleet.settings import Resolved, resolve
 from service.engine.inputs import Layout
 from service.engine.memory.ledger import memory_per_gpu

@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from service.engine.arithmetic import ceil_div
-from service.engine.inputs import EngineSettings, KvCacheDtype, Layout, SpeculativeMethod, StateDtype, WeightFormat
+from service.engine.inputs import (
+    HALF_FORMATS,
+    EngineSettings,
+    KvCacheDtype,
+    Layout,
+    SpeculativeMethod,
+    StateDtype,
+    WeightFormat,
+)
 
 Args = tuple[str, ...]
-HALVES: Final[tuple[WeightFormat, ...]] = ("bf16", "fp16")
 HEAD: Final = "HEAD_ADDRESS"  # of the first node, which the reader fills in
 NODE: Final = "NODE_{}_ADDRESS"  # of the others, by their number
 RENDEZVOUS_PORT: Final = 29500
@@ -175,7 +182,7 @@ class CommandLine(ABC):
         """Return the flags that load the model's own checkpoint in the format sized; None where no flag does."""
         if start.is_published:
             return ()
-        return self.made_formats.get(start.weight_format) if start.own_format in HALVES else None
+        return self.made_formats.get(start.weight_format) if start.own_format in HALF_FORMATS else None
 
     def arguments(self, start: Start) -> Args:
         """Return the flags that reproduce what was sized."""
