@@ -1,6 +1,7 @@
 """Which model and GPU of the catalog a source means by the name it gives."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -42,6 +43,7 @@ CONVERSION: Final = re.compile(
 MACHINE: Final = re.compile(
     r"\b[a-z][0-9]+-[a-z]+gpu-[0-9]+g\b"
 )  # an instance type beside the GPU: its words name none
+PRINTED_GIB: Final = 0.01  # by which two figures of one memory in hundredths can differ, as each is rounded
 LINES: Final = ("rtx", "radeon", "rx", "tesla")
 SERVED_SUFFIXES: Final = ("-v2", "-FP8", "-FP4", "-NVFP4", "-MXFP4")
 # GPUs that sources name without their form factor.
@@ -98,10 +100,17 @@ def gpu_of_words(text: str, stated_gib: float | None, catalog: Snapshot) -> Gpu:
     if gpu is None and stated_gib is None:
         raise UnstatedError("the GPU is not stated or not in the catalog")
     if gpu is None:
-        stated_bytes = (stated_gib or 0) * GIB
-        gpu = min(catalog.gpus.values(), key=lambda known: (abs(known.memory_bytes - stated_bytes), known.id))
+        gpu = _of_memory(stated_gib or 0, catalog)
     sized = _of_stated_size(gpu, said, catalog)
     return sized if stated_gib is None else replace(sized, memory_bytes=int(stated_gib * GIB))
+
+
+def _of_memory(stated_gib: float, catalog: Snapshot) -> Gpu:
+    """Return the GPU of a memory printed in hundredths: of those that all round to it, the one most offered."""
+    away = {gpu.id: round(abs(gpu.memory_bytes / GIB - stated_gib), 2) for gpu in catalog.gpus.values()}
+    offered = Counter(offer.gpu for offer in catalog.offers)
+    alike = [gpu_id for gpu_id in away if away[gpu_id] <= PRINTED_GIB] or [min(away, key=lambda gpu_id: away[gpu_id])]
+    return catalog.gpu(min(alike, key=lambda gpu_id: (-offered[gpu_id], away[gpu_id], gpu_id)))
 
 
 def _named(said: set[str], catalog: Snapshot) -> Gpu | None:

@@ -3,8 +3,7 @@
 from service.calibration.logs.engines import LOGS
 from service.calibration.logs.serving import ServingLog
 from service.catalog.engine_rules import rules_for
-from service.engine import Gpu, KvCacheDtype, LogNormalLength, ModelFacts, StatedSettings, batch_defaults
-from service.engine.inputs import HALF_FORMATS
+from service.engine import HALF_FORMATS, Gpu, KvCacheDtype, LogNormalLength, ModelFacts, StatedSettings, batch_defaults
 
 
 def stated_settings(log: ServingLog, model: ModelFacts, gpu: Gpu) -> StatedSettings:

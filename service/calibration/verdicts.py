@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from service.calibration.serving import Run, simulated
-from service.engine import ScheduleResult, Timing, slower_timing
-from service.engine.time.results import GROWING
+from service.engine import GROWING, ScheduleResult, Timing, slower_timing
 
 # A queue that takes more than this share of arrivals never empties.
 MEDIAN: Final = 50.0

@@ -21,7 +21,7 @@ from service.calibration.fits.serving import (
     teaches,
 )
 from service.calibration.serving import Measured
-from service.engine.time.confidence import COVERED_FRACTION
+from service.engine import COVERED_FRACTION
 from service.performance.fitted import MOST_ERROR
 from service.performance.tables import Factors
 

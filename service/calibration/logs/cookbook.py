@@ -19,7 +19,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from service.calibration.logs.rows import Row
-from service.engine.arithmetic import MILLISECONDS_PER_S
+from service.engine import MILLISECONDS_PER_S
 
 SOURCE: Final = "SGLang cookbook"
 PAGES: Final = {

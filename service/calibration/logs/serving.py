@@ -11,8 +11,7 @@ from service.calibration.logs.ranks import Ranks, decode_workers, read_ranks
 from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import Sent, Served, read_sent, read_served, shared_tokens
 from service.calibration.logs.unlike import is_doubtful, paced, refuse_contradiction, refuse_unlike
-from service.engine import EngineName, Length, UniformLength, WeightFormat
-from service.engine.arithmetic import MILLISECONDS_PER_S
+from service.engine import MILLISECONDS_PER_S, EngineName, Length, UniformLength, WeightFormat
 
 FORMATS: Final[Mapping[str, WeightFormat]] = {
     "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "uint4": "int4",

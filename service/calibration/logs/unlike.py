@@ -5,7 +5,7 @@ from typing import Final
 from service.calibration.logs.datasets import data_set
 from service.calibration.logs.rows import Row, UnstatedError, remarks
 from service.calibration.logs.sent import is_mlperf
-from service.engine.arithmetic import MILLISECONDS_PER_S
+from service.engine import MILLISECONDS_PER_S
 
 ASSUMED: Final = "C"  # the quality of rows whose settings are assumed in part
 # A trial by its own words; a GPU that its owner slowed is not the one of the data sheet.

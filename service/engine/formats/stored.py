@@ -123,9 +123,8 @@ def spread_scale_bytes(matrix: Matrix, own: Quantization, element_bytes: int) ->
 
         rows x blocks a row x b - blocks x scale
 
-    >>> from service.engine.formats.quantization import standard_quantization
     >>> up = Matrix(module="mlp.gate_up_proj", rows=34_816, columns=5_120, parts=2)
-    >>> spread_scale_bytes(up, standard_quantization("fp8"), 2), 34_816 * 40 * 2 - 272 * 40 * 4
+    >>> spread_scale_bytes(up, Quantization(scheme="fp8_block", block=128), 2), 34_816 * 40 * 2 - 272 * 40 * 4
     (2741760, 2741760)
     """
     block = _scale_block(matrix, own.block)
