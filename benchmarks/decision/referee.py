@@ -20,7 +20,7 @@ from service.engine.errors import EngineError
 from service.engine.fleet.choice import deployments
 from service.engine.fleet.combinations import combinations, size_question
 from service.engine.fleet.ranking import ALIKE, best, latency_s
-from service.engine.fleet.starts import needs_of
+from service.engine.memory.kernels import needs_of
 from service.engine.time.steps import StepTimers
 from service.questions.recommend import RecommendQuery
 from service.questions.refusals import RefusalError

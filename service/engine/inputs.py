@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from math import inf
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, TypeGuard, get_args
 
 from service.engine.derived import Derived
 
 EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
-KvCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]
+PlainCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]  # of which every element stands for itself
+ScaledCacheDtype = Literal["int8_per_token_head", "fp8_per_token_head", "int4_per_token_head", "nvfp4"]
+KvCacheDtype = Literal[PlainCacheDtype, ScaledCacheDtype]
+SCALED_CACHES: Final[tuple[ScaledCacheDtype, ...]] = get_args(ScaledCacheDtype)
 # Where layers stand that pipeline stages do not share evenly: middle stages, the last ones, or all on the last.
 StageRule = Literal["middle", "last", "rest_last"]
 PagePacking = Literal["packed", "by_size", "columns"]
@@ -27,6 +30,11 @@ ProductLine = Literal["data-centre", "workstation", "consumer"]
 Tier = Literal["secure", "community"]  # on a provider's own servers, or on anybody's
 WeightFormat = Literal["bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 HALF_FORMATS: Final[tuple[WeightFormat, ...]] = ("bf16", "fp16")  # of 16 bits: not quantized
+
+
+def is_scaled(dtype: str | None) -> TypeGuard[ScaledCacheDtype]:
+    """Return whether scales stand in the cache, beside the elements that they speak for."""
+    return dtype in SCALED_CACHES
 
 
 def content_key(kind: str, content: tuple[object, ...]) -> str:

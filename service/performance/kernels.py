@@ -8,6 +8,7 @@ from typing import Final
 from service.engine.derived import derived
 from service.engine.engines.base import Latents
 from service.engine.facts import ModelFacts
+from service.engine.formats.elements import HALF_BYTES, cache_bytes
 from service.engine.time.steps import Deployed
 from service.performance.kernel_tables import KernelTables, NotMeasuredError, in_process
 from service.performance.measured_experts import were_measured
@@ -84,7 +85,7 @@ def _exchanged_modes(key: Deployed) -> Mapping[str, str]:
     """Return the quantization modes of a layout whose ranks send tokens by DeepEP."""
     if all(need.kind == "latent" for mixer in key.model.architecture.mixers for need in mixer.kernel_needs):
         return EXCHANGED
-    kept = "fp8" if key.kv_cache_dtype == "fp8" else "bfloat16"
+    kept = "fp8" if cache_bytes(key.kv_cache_dtype, HALF_BYTES) < HALF_BYTES else "bfloat16"
     return {**EXCHANGED, "kvcache_quant_mode": kept, "fmha_quant_mode": "bfloat16"}
 
 

@@ -6,6 +6,7 @@ from typing import Final, assert_never
 from service.engine.engines.base import Latents
 from service.engine.engines.registry import engine_named
 from service.engine.facts import Checkpoint
+from service.engine.formats.elements import HALF_BYTES, cache_bytes
 from service.engine.formats.quantization import Quantization
 from service.engine.inputs import EngineName, Gpu, KvCacheDtype, WeightFormat
 
@@ -38,7 +39,7 @@ def quantization_modes(
         weight_format: what most of the checkpoint is in: its experts', which may be stored otherwise than the rest.
         latents: which ones layers keep; their kernels were measured with the matrices around them.
     """
-    cache = {"kvcache_quant_mode": "fp8" if kv_cache_dtype == "fp8" else HALF}
+    cache = {"kvcache_quant_mode": "fp8" if cache_bytes(kv_cache_dtype, HALF_BYTES) < HALF_BYTES else HALF}
     of_latents = None if latents is None else engine_named(engine).latent_kernels(latents, gpu.architecture)
     for dense, experts in _kernels(quantization, gpu.architecture, engine, weight_format):
         yield {

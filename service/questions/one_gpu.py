@@ -4,7 +4,7 @@ from abc import ABC
 
 from service.engine.engines.runs_on import check_run
 from service.engine.fleet.questions import SizeQuestion
-from service.engine.fleet.starts import needs_of
+from service.engine.memory.kernels import needs_of
 from service.engine.time.steps import StepTimers
 from service.questions.asked import Asked
 from service.questions.parts.deployment import InLayout, WithSettings

@@ -20,7 +20,7 @@ from service.engine.fleet.figures import Figures
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Cost
 from service.engine.fleet.token_prices import with_token_prices
-from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, StatedLayout, WeightFormat
+from service.engine.inputs import EngineName, KvCacheDtype, Layout, Load, StatedLayout, WeightFormat, is_scaled
 from service.engine.memory.activation import fewest_batched_tokens
 from service.engine.memory.parameters import num_parameters
 from service.engine.memory.plan import MemoryPlan, model_weights, pool_error_bytes
@@ -196,6 +196,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, layout: StatedLayo
     spread = "decode_context_parallel_size: step times are those without, and the exchange; no kernels were measured"
     adapters = "adapters count in memory; what their kernels add to a step is not known"
     packed = "the kernel for selected latents reads caches spread over ranks in packed form only: kv_cache_dtype=fp8"
+    scaled = "the cache has scales beside its elements: times are those of one in fp8, with kernels that read one"
     given = (
         "kv_cache_memory_bytes takes the place of gpu_memory_utilization, which is neither counted nor in engine_args"
     )
@@ -217,6 +218,7 @@ def _extra_warnings(plan: MemoryPlan, stated: StatedSettings, layout: StatedLayo
         + (adapters,) * bool(settings.max_loras)
         + (spread,) * (plan.layout.decode_context_parallel_size > 1)
         + exchange_warnings(plan, gpus)
+        + (scaled,) * is_scaled(settings.kv_cache_dtype)
         + (packed,) * _spreads_unpacked_latents(plan)
         + (hosting,) * bool(hosted)
         + _image_warnings(plan, device)

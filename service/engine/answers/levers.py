@@ -18,7 +18,7 @@ from service.engine.fleet.deployments import Deployment, resolve_size
 from service.engine.fleet.questions import CapacityQuestion, SizeQuestion, StatedSettings
 from service.engine.fleet.results import Scalar
 from service.engine.fleet.shortlist import FOUR_BITS
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import HALF_FORMATS, KvCacheDtype, WeightFormat
 
 Asked = TypeVar("Asked", SizeQuestion, CapacityQuestion)
 
@@ -53,7 +53,7 @@ class Change:
 def changes_to_try(question: SizeQuestion | CapacityQuestion) -> tuple[Change, ...]:
     """Return the changes worth trying: a narrower cache, narrower weights, and both at once."""
     stated = question.settings
-    cache: tuple[KvCacheDtype, ...] = () if stated.kv_cache_dtype == "fp8" else ("fp8",)
+    cache: tuple[KvCacheDtype, ...] = ("fp8",) if stated.kv_cache_dtype in (None, "auto", *HALF_FORMATS) else ()
     weights = _narrower(question)
     return (
         *(Change(kv_cache_dtype=dtype) for dtype in cache),

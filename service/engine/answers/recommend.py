@@ -24,8 +24,8 @@ from service.engine.fleet.questions import FREE, RecommendQuestion, SizeQuestion
 from service.engine.fleet.ranking import best, latency_s
 from service.engine.fleet.shortlist import most_together, product_line, stays_in_server
 from service.engine.fleet.splitting import best_of
-from service.engine.fleet.starts import needs_of
 from service.engine.inputs import Gpu
+from service.engine.memory.kernels import needs_of
 
 # Of a closed loop nobody limits: what an interactive service is expected to keep, at the 95th percentile.
 FLOOR_HINT: Final = "service_class=batch drops the interactive floor"

@@ -16,13 +16,14 @@ Sources:
 from dataclasses import replace
 from typing import Final
 
-from service.engine.engines.device import AMPERE, HOPPER, Device
+from service.engine.engines.device import ADA, AMPERE, HOPPER, Device
 from service.engine.engines.kernel import AskedCache, Kernel
 from service.engine.layers import KernelNeed
 
 FLASHINFER_HEADS: Final = (64, 128, 256, 512)
 IMAGE_HEADS: Final = (256, 512)  # head sizes that the mixed kernels run
 WIDE_HEAD: Final = 512
+NARROW_HEAD: Final = 64
 SMALLEST_TRITON_HEAD: Final = 32
 FLASH_ATTN: Final = Kernel(name="FLASH_ATTN")
 FLASHINFER: Final = Kernel(name="FLASHINFER", blocks=(16, 32, 64))
@@ -45,6 +46,26 @@ def grouped_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kerne
         return first or second
     kernels = (_mixed(need, asked, device), first, second, _triton(need), _flex(need, asked))
     return next((kernel for kernel in kernels if kernel is not None), None)
+
+
+def scaled_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:
+    """Return the kernel that reads a cache with scales beside its elements; None where none does.
+
+    Scales by token and head are Triton's alone; nvfp4 is FlashInfer's, with less off compute capability 10.
+
+    Sources:
+        vLLM 0.33 `v1/attention/backends/triton_attn.py` (`supported_kv_cache_dtypes`), `flashinfer.py`
+        (`supports_kv_cache_dtype`, `supports_combination`).
+    """
+    if need.key_dim != need.value_dim or asked.spreads_context:
+        return None
+    if asked.kind != "nvfp4":
+        compiles = asked.kind != "fp8_per_token_head" or device.capability >= ADA
+        return _triton(need) if compiles and need.key_dim % 2 == 0 else None
+    is_partial = device.generation != 10 and (need.key_dim == NARROW_HEAD or need.has_sinks)
+    if device.generation not in device.plan.nvfp4_caches_on or is_partial:
+        return None
+    return _flashinfer(need, asked, device)
 
 
 def _uneven(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | None:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from service.engine.inputs import ScaledCacheDtype, is_scaled
 from service.engine.layers import DEFAULT_BLOCK_SIZE, USUAL_RECORDS, Records
 
-# Of the model's own dtype, in fp8 because that was asked for, or in the checkpoint's own fp8.
-CacheKind = Literal["model", "fp8", "checkpoint_fp8"]
+# Of the model's own dtype, in fp8 because that was asked for, in the checkpoint's own fp8, or with scales beside.
+CacheKind = Literal["model", "fp8", "checkpoint_fp8", ScaledCacheDtype]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +22,13 @@ class AskedCache:
 
     @property
     def is_fp8(self) -> bool:
-        """Return whether elements have one byte."""
-        return self.kind != "model"
+        """Return whether elements are fp8 and stand for themselves."""
+        return self.kind in ("fp8", "checkpoint_fp8")
+
+    @property
+    def is_scaled(self) -> bool:
+        """Return whether scales stand beside the elements."""
+        return is_scaled(self.kind)
 
     @property
     def spreads_context(self) -> bool:

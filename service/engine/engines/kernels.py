@@ -8,13 +8,14 @@ Sources:
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from math import lcm
 from typing import Final
 
 from service.engine.derived import derived
 from service.engine.engines.device import ADA, HOPPER, Capability, Device
-from service.engine.engines.grouped_kernels import grouped_kernel
+from service.engine.engines.grouped_kernels import grouped_kernel, scaled_kernel
 from service.engine.engines.kernel import AskedCache, Kernel
 from service.engine.engines.latent_kernels import latent_kernel, records_kernel, sparse_kernel
 from service.engine.layers import DEFAULT_BLOCK_SIZE, INDEXER_BLOCK_SIZE, Checkpoint, KernelNeed
@@ -31,6 +32,10 @@ def kernel_of(need: KernelNeed, asked: AskedCache, device: Device) -> Kernel | N
 
 @derived(1024)
 def _kernel(device: Device, need: KernelNeed, asked: AskedCache) -> Kernel | None:
+    if asked.is_scaled:
+        if not need.keeps_model_dtype:
+            return scaled_kernel(need, asked, device) if need.kind == "grouped" else None
+        asked = replace(asked, kind="model")
     match need.kind:
         case "own" | "indexer":
             kernel = Kernel(name="OWN", blocks=(*_shorter_blocks(need, device), need.block_size))

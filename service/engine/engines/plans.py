@@ -18,7 +18,7 @@ from packaging.version import Version
 
 from service.engine.engines.expert_tiles import ExpertTiles
 from service.engine.engines.versions import Complete, Row, VersionTableError, in_order
-from service.engine.inputs import CompressedPools, PagePacking, StageRule
+from service.engine.inputs import SCALED_CACHES, CompressedPools, PagePacking, ScaledCacheDtype, StageRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,9 @@ class PlanRules:
     keeps_any_block: bool = False  # as stated, whatever kernels read
     kernels_set_blocks: bool = True  # the smallest block that all kernels accept; before, fixed ones by generation
     flashinfer_reads_fp8: bool = True  # off Hopper; before, Triton did
+    scaled_caches: tuple[ScaledCacheDtype, ...] = SCALED_CACHES  # that `--kv-cache-dtype` takes, with scales inside
+    pads_scaled_pages: bool = True  # of those whose layers differ
+    nvfp4_caches_on: tuple[int, ...] = (8, 9, 10, 12)  # generations of compute capability
     mixes_kernels: bool = True  # Triton's for images, and a faster one for text; before, Triton's for both
     keeps_latents: bool = True  # of latent attention; before, the key and value of every head
     flashinfer_runs_latents: bool = True  # on compute capability 10; before, CUTLASS did
@@ -133,13 +136,19 @@ def _before(since: str, **otherwise: object) -> Row:
 VLLM: Final = (
     _before(
         "0.33",
+        pads_scaled_pages=False,
         exports_states=("flash_kda", "mamba2"),
         refuses_other_floats=False,
         drafts_of_one_fit=False,
         aligns_records=False,
     ),
     _before(
-        "0.32", exports_states=("flash_kda",), glm_sparse_is_fp8=False, interleaves_rotary=False, fills_blocks=False
+        "0.32",
+        exports_states=("flash_kda",),
+        glm_sparse_is_fp8=False,
+        interleaves_rotary=False,
+        fills_blocks=False,
+        nvfp4_caches_on=(10,),
     ),
     # 0.30 `_scoped_allocator_max_split`, `models/deepseek_v41/attention.py` (`kv_bytes_per_token`).
     _before("0.31", pads_plain_experts=False, whole_blocks_on=("CUDA",), keeps_past_in_fp4=False),
@@ -151,7 +160,12 @@ VLLM: Final = (
     _before("0.26", has_batches_in_flight=False, expert_scale_multiple=2),
     # Pull request 43477 chooses DeepGEMM on compute capability 12, of which the build of 0.24 has no kernels (issues
     # 47130, 47436: "The broken pair is specifically v0.24.0's support list plus its DeepGEMM pin").
-    _before("0.25", drops_expert_scales=False, lacks_blocks_on_workstations=True),
+    _before(
+        "0.25",
+        drops_expert_scales=False,
+        lacks_blocks_on_workstations=True,
+        scaled_caches=("int8_per_token_head", "fp8_per_token_head", "nvfp4"),
+    ),
     _before(
         "0.24",
         lacks_blocks_on_workstations=False,
@@ -165,10 +179,11 @@ VLLM: Final = (
     # Pull requests 41680, 29978 and 22928 (`config/cache.py`: `MambaDType`).
     _before("0.22", pads_expert_values=True, state_dtypes=("float32", "float16")),
     # Pull request 41268 (`v1/worker/gpu_worker.py`: `_scoped_allocator_max_split`); 0.20.2 prints what it did before.
-    _before("0.21", whole_blocks_on=()),
+    # 0.20 raises NotImplementedError for nvfp4 (`v1/attention/backends/flashinfer.py`).
+    _before("0.21", whole_blocks_on=(), scaled_caches=("int8_per_token_head", "fp8_per_token_head")),
     _before("0.20.1", counts_tokens_by_blocks=True),
     # Wheels and images are built with CUDA 13, which has no Volta (pull request 39878).
-    _before("0.20", first_capability=(7, 0)),
+    _before("0.20", first_capability=(7, 0), scaled_caches=()),  # 0.19 `config/cache.py` (`CacheDType`)
     _before("0.18", kernels_set_blocks=False),
     # Up to 0.16 "Mamba with speculative decoding is not supported yet." (`model_executor/layers/mamba/abstract.py`).
     _before(

@@ -14,10 +14,11 @@ from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
 from service.engine.fleet.questions import StatedSettings
 from service.engine.fleet.results import Assumption
-from service.engine.fleet.starts import needs_float16, needs_of
+from service.engine.fleet.starts import needs_float16
 from service.engine.formats.quantization import standard_quantization
 from service.engine.inputs import HALF_FORMATS, Gpu, WeightFormat
 from service.engine.layers import Architecture
+from service.engine.memory.kernels import needs_of
 
 # Of each format, for models without a published checkpoint in it.
 STANDARD_CHECKPOINTS: Final[Mapping[WeightFormat, Checkpoint]] = {

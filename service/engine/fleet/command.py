@@ -9,8 +9,8 @@ from service.engine.engines.runs_on import unrun
 from service.engine.fleet.arguments import start_of
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.margin import safe_settings
-from service.engine.fleet.starts import needs_of
 from service.engine.memory.activation import fewest_batched_tokens
+from service.engine.memory.kernels import needs_of
 from service.engine.memory.plan import MemoryPlan
 
 

@@ -11,6 +11,7 @@ from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_alone_source, text_only
 from service.engine.fleet.batches import settled_batches
+from service.engine.fleet.cache_dtypes import chooses_fp8, own_cache_dtype
 from service.engine.fleet.checkpoints import loaded_checkpoint
 from service.engine.fleet.contexts import check_lengths, longest_context, unasked_context
 from service.engine.fleet.questions import StatedSettings
@@ -21,8 +22,6 @@ from service.engine.fleet.starts import (
     check_start,
     check_state_dtypes,
     check_text_only,
-    chooses_fp8,
-    own_cache_dtype,
 )
 from service.engine.fleet.wide import chosen_share
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype, Load, SpeculativeMethod

@@ -6,13 +6,8 @@
 
 Sources:
     vLLM 0.33 `platforms/cuda.py` (`check_if_supports_dtype`, `get_attn_backend_cls`), `config/model.py`
-    (`_resolve_auto_dtype`, `_FLOAT16_NOT_SUPPORTED_MODELS`), `config/vllm.py` (`_reject_mismatched_float_kv_cache`),
-    `model_executor/models/config.py` (cache dtypes by model), `models/deepseek_v4/attention.py`.
+    (`_resolve_auto_dtype`, `_FLOAT16_NOT_SUPPORTED_MODELS`).
 """
-
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
 
 from service.engine.engines.classes import check_served
 from service.engine.engines.device import Device
@@ -21,11 +16,10 @@ from service.engine.engines.kernels import refuses_bfloat16
 from service.engine.engines.runs_on import lacks_kernels
 from service.engine.errors import RefusedStartError
 from service.engine.facts import Checkpoint, ModelFacts
+from service.engine.fleet.cache_dtypes import check_cache_dtype, half_dtype, reads_fp8_only
 from service.engine.inputs import EngineSettings, Gpu, KvCacheDtype
-from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, KernelNeed
+from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture
 from service.engine.memory.kernels import asked_of, kernels_of
-
-CACHE_DTYPES: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
 def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
@@ -45,37 +39,6 @@ def needs_float16(architecture: Architecture, gpu: Gpu, device: Device) -> bool:
             accepted="a GPU of compute capability 8.0 or newer",
         )
     return True
-
-
-def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> tuple[KvCacheDtype, str]:
-    """Return what an engine stores in the cache when neither caller nor checkpoint says so, and why."""
-    if reads_fp8_only(architecture):
-        return "fp8", "the only cache that the engine has for this model"
-    if chooses_fp8(architecture, device):
-        return "fp8", "the engine's own choice for selected latents from compute capability 10 on"
-    is_glm = architecture.prefers_fp8_cache and device.plan.glm_sparse_is_fp8
-    if is_glm and device.is_vllm_on_cuda and device.generation == 10:
-        return "fp8", "the engine's own choice for this model on GPUs of compute capability 10"
-    return _half_dtype(architecture, checkpoint, device), "auto: the model's dtype"
-
-
-def chooses_fp8(architecture: Architecture, device: Device, *, is_fp8: bool = False) -> bool:
-    """Return whether the engine keeps selected latents in fp8 on this GPU unless it is told otherwise.
-
-    Of latents in fp8 already: whether it keeps them without scales and 16-bit rotary values.
-    """
-    chooses = device.keeps_selected_plain if is_fp8 else device.selects_in_fp8
-    return chooses and any(need.kind == "sparse" for need in needs_of(architecture))
-
-
-def reads_fp8_only(architecture: Architecture) -> bool:
-    """Return whether the model's kernels refuse a cache of 16 bits."""
-    return any(need.reads_fp8_only for need in needs_of(architecture))
-
-
-def needs_of(architecture: Architecture) -> tuple[KernelNeed, ...]:
-    """Return what the layers' attention needs of kernels."""
-    return tuple(need for mixer in architecture.mixers for need in mixer.kernel_needs)
 
 
 def caches_prefixes(architecture: Architecture, device: Device) -> bool:
@@ -162,20 +125,15 @@ def check_start(
     _check_adapters(device, settings)
     _check_drafts_beside_states(architecture, device, settings)
     _check_early_states(architecture, device, settings)
-    _check_compressed(architecture, device, settings, stated)
+    _check_compressed(architecture, device, settings)
     if not device.is_vllm_on_cuda:
         check_served(architecture.name, architecture.lacked_by, device)
-        if not device.is_vllm and stated == "fp16" and _half_dtype(architecture, checkpoint, device) == "bf16":
-            raise _cache_refusal(f"fp16: {device.engine} has no word for it, and the model's is bf16", "auto or fp8")
+        check_cache_dtype(architecture, checkpoint, device, stated)
         if device.is_vllm and settings.block_size is not None and _attends_by_heads(architecture):
             check_block_size(settings.block_size, device)
         return
-    own = _half_dtype(architecture, checkpoint, device)
-    if stated in ("bf16", "fp16") and reads_fp8_only(architecture):
-        raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
-    if stated in ("bf16", "fp16") and stated != own and device.plan.refuses_other_floats:
-        raise _cache_refusal(f"{stated} is not the model's dtype; {device.engine} insists on it", f"auto, {own} or fp8")
-    kernels = _checked_kernels(architecture, device, settings, own)
+    check_cache_dtype(architecture, checkpoint, device, stated)
+    kernels = _checked_kernels(architecture, device, settings, half_dtype(architecture, checkpoint, device))
     if kernels and settings.block_size is not None:
         check_block_size(settings.block_size, device)
 
@@ -234,18 +192,13 @@ def _check_early_states(architecture: Architecture, device: Device, settings: En
         )
 
 
-def _check_compressed(
-    architecture: Architecture, device: Device, settings: EngineSettings, stated: KvCacheDtype | None
-) -> None:
+def _check_compressed(architecture: Architecture, device: Device, settings: EngineSettings) -> None:
     """Raise RefusedStartError where SGLang stops over what is asked for beside a compressed past.
 
-    Source: SGLang 0.5.12 to 0.5.23 `arg_groups/deepseek_v4_hook.py` ("Only EAGLE ..."),
-    `mem_cache/deepseek_v4_memory_pool.py` (`assert self.store_dtype == torch.uint8`).
+    Source: SGLang 0.5.12 to 0.5.23 `arg_groups/deepseek_v4_hook.py` ("Only EAGLE ...").
     """
     if not device.plan.is_strict_on_compressed or not architecture.compresses_past:
         return
-    if stated in CACHE_DTYPES.values():
-        raise _cache_refusal(f"{stated}: {device.engine} has only an fp8 cache for this model", "auto or fp8")
     if settings.num_speculative_tokens and settings.speculative_method == "ngram":
         raise RefusedStartError(
             f"{device.engine} looks up no drafts for {architecture.name}",
@@ -277,14 +230,3 @@ def check_block_size(block_size: int, device: Device) -> None:
             field="block_size",
             accepted=f"a multiple of {DEFAULT_BLOCK_SIZE}, or leave block_size out",
         )
-
-
-def _half_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> KvCacheDtype:
-    """Return the model's dtype as it is served."""
-    if checkpoint.weight_format == "fp16" or (architecture.dtype == "bfloat16" and refuses_bfloat16(device)):
-        return "fp16"
-    return "bf16" if checkpoint.weight_format == "bf16" else CACHE_DTYPES.get(architecture.dtype, "bf16")
-
-
-def _cache_refusal(detail: str, accepted: str) -> RefusedStartError:
-    return RefusedStartError(f"kv_cache_dtype={detail}", field="kv_cache_dtype", accepted=accepted)

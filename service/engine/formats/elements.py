@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from service.engine.inputs import KvCacheDtype
+from service.engine.inputs import HALF_FORMATS, KvCacheDtype
 
 BYTE: Final = 1  # fp8, int8
 HALF_BYTES: Final = 2  # bf16, fp16
@@ -24,11 +24,13 @@ def dtype_bytes(dtype: str, otherwise: int = HALF_BYTES) -> int:
 
 
 def cache_bytes(dtype: KvCacheDtype, model_element_bytes: int) -> int:
-    """Return the bytes of one element of the cache: the model's own where nothing else is asked for.
+    """Return the bytes of one element of the cache as kernels read it: the model's own where nothing else is asked for.
 
-    >>> cache_bytes("auto", 2), cache_bytes("fp8", 2)
-    (2, 1)
+    Of four bits it is a byte as well: their kernels read half as much and unpack it, and were not measured.
+
+    >>> cache_bytes("auto", 2), cache_bytes("fp8", 2), cache_bytes("int8_per_token_head", 2)
+    (2, 1, 1)
     """
     if dtype == "auto":
         return model_element_bytes
-    return BYTE if dtype == "fp8" else HALF_BYTES
+    return HALF_BYTES if dtype in HALF_FORMATS else BYTE

@@ -7,12 +7,13 @@ Source:
     vLLM 0.33 `v1/kv_cache_interface.py` (page sizes, `max_memory_usage_bytes` of each specification).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, assert_never
 
 from service.engine.arithmetic import ceil_div, round_up
-from service.engine.formats.elements import dtype_bytes
-from service.engine.inputs import CompressedPools
+from service.engine.formats.elements import SINGLE_BYTES, dtype_bytes
+from service.engine.formats.scheme import NVFP4_GROUP
+from service.engine.inputs import CompressedPools, KvCacheDtype
 
 SpecKind = Literal[
     "full_attention",
@@ -134,6 +135,7 @@ class Sharding:
     tensor_parallel_size: int
     cache_element_bytes: int  # 2 for bf16 and fp16, 1 for fp8
     model_element_bytes: int
+    cache_dtype: KvCacheDtype = "auto"  # where scales stand beside elements
     block_size: int = DEFAULT_BLOCK_SIZE
     packs_latents: bool = False  # of sparse attention, as its kernel reads them
     latent_rows: int = 1  # of sparse attention that its kernel reads at once [tokens]
@@ -149,6 +151,44 @@ class Sharding:
     unnamed_matrix_dtype: str = "auto"  # the engine's, where neither the caller nor the config names one
     reads_state_dtypes: bool = True  # what the config names counts
     pools: CompressedPools | None = None  # of an engine with a pool for each kind of layer; None: all share pages
+
+    def in_model_dtype(self) -> "Sharding":
+        """Return the same with a cache in the model's dtype."""
+        return replace(self, cache_element_bytes=self.model_element_bytes, cache_dtype="auto")
+
+    def vector_bytes(self, width: int) -> int:
+        """Return what one head's key or value of one token takes in the cache, with the scales that stand beside it.
+
+            scales by token and head:  width x bits / 8 + 4
+            nvfp4:                     width / 2 + width / 16
+            all others:                width x element bytes
+
+        11.10 GiB are 425 blocks of 1,584 tokens in 17 layers of Qwen3.6-27B, of two heads of 256 a rank: 1,041 bytes
+        (github.com/noonghunna/club-3090, vLLM with `int8_per_token_head`).
+
+        Sources:
+            vLLM 0.33 `v1/attention/backends/triton_attn.py` and `flashinfer.py` (`customize_spec`),
+            `utils/torch_utils.py` (`nvfp4_kv_cache_full_dim`); 0.20 to 0.32 `v1/kv_cache_interface.py`
+            (`real_page_size_bytes`).
+
+        Args:
+            width: of the head. [elements]
+
+        >>> rank = Sharding(
+        ...     tensor_parallel_size=2, cache_element_bytes=1, model_element_bytes=2, cache_dtype="int8_per_token_head"
+        ... )
+        >>> 2 * (rank.vector_bytes(256) + rank.vector_bytes(256))
+        1040
+        """
+        match self.cache_dtype:
+            case "int8_per_token_head" | "fp8_per_token_head":
+                return width + SINGLE_BYTES
+            case "int4_per_token_head":
+                return width // 2 + SINGLE_BYTES
+            case "nvfp4":
+                return width // 2 + width // NVFP4_GROUP
+            case _:
+                return width * self.cache_element_bytes
 
     @property
     def state_element_bytes(self) -> int:

@@ -88,11 +88,11 @@ class GroupedQueryAttention(Mixer):
         if self.shares_cache_with is not None:
             return ()
         heads = heads_per_rank(self.num_key_value_heads, sharding.tensor_parallel_size)
-        element_bytes = sharding.model_element_bytes if self.keeps_model_dtype else sharding.cache_element_bytes
+        kept = sharding.in_model_dtype() if self.keeps_model_dtype else sharding
         own = CacheSpec(
             kind=self._kind,
             block_size=sharding.block_size,
-            token_bytes=heads * (self.head_dim + self.v_head_dim) * element_bytes,
+            token_bytes=heads * (kept.vector_bytes(self.head_dim) + kept.vector_bytes(self.v_head_dim)),
             window=self.sliding_window or self.attention_chunk_size or 0,
             retained_tokens=sharding.retained_tokens if self.sliding_window is not None else 0,
             context_ranks=sharding.context_ranks,

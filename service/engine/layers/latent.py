@@ -142,7 +142,7 @@ class LatentAttention(Mixer):
         return CacheSpec(
             kind="full_attention",
             block_size=sharding.block_size,
-            token_bytes=2 * heads * width * sharding.cache_element_bytes,
+            token_bytes=2 * heads * sharding.vector_bytes(width),
             shape=(heads, width, width),
             context_ranks=sharding.context_ranks,
         )

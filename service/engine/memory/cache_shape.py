@@ -118,6 +118,7 @@ def cache_shape(
     whole = Sharding(
         tensor_parallel_size=1,
         cache_element_bytes=cache_bytes(kv_cache_dtype, architecture.element_bytes),
+        cache_dtype=kv_cache_dtype,
         model_element_bytes=architecture.element_bytes,
         packs_latents=any(kernel.is_packed for kernel in kernels),
         latent_rows=max((kernel.rows for kernel in kernels), default=1),
@@ -173,8 +174,7 @@ def _drafted(draft: DraftHead | None, sharding: Sharding) -> list[CacheSpec]:
     """Return what the layers that draft keep, of the cache's dtype or the model's."""
     if draft is None:
         return []
-    own = sharding.model_element_bytes if draft.keeps_model_dtype else sharding.cache_element_bytes
-    return _specs(draft.body.layers, replace(sharding, cache_element_bytes=own))
+    return _specs(draft.body.layers, sharding.in_model_dtype() if draft.keeps_model_dtype else sharding)
 
 
 def _exporting(architecture: Architecture, device: Device) -> frozenset[Checkpoint]:

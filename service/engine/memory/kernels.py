@@ -16,7 +16,7 @@ from service.engine.engines.kernel import AskedCache, CacheKind, Kernel
 from service.engine.engines.kernels import kernel_of, raises_on_fp8
 from service.engine.errors import RefusedStartError
 from service.engine.formats.elements import BYTE, cache_bytes
-from service.engine.inputs import EngineSettings, KvCacheDtype
+from service.engine.inputs import EngineSettings, KvCacheDtype, is_scaled
 from service.engine.layers import USUAL_RECORDS, Architecture, CacheSpec, KernelNeed, Records
 
 # Beside recurrent states, blocks of latents are long enough for the kernels that split them.
@@ -35,7 +35,8 @@ def asked_cache(
 ) -> AskedCache:
     """Return what the model's kernels are asked to read."""
     is_fp8 = cache_bytes(dtype, architecture.element_bytes) == BYTE
-    kind: CacheKind = "model" if not is_fp8 else "checkpoint_fp8" if is_checkpoints_dtype else "fp8"
+    in_fp8: CacheKind = "checkpoint_fp8" if is_checkpoints_dtype else "fp8"
+    kind: CacheKind = dtype if is_scaled(dtype) else in_fp8 if is_fp8 else "model"
     return AskedCache(
         kind=kind,
         images_both_ways=architecture.sees_images_both_ways and not is_text_only,
@@ -62,7 +63,7 @@ def kernels_of(architecture: Architecture, asked: AskedCache, device: Device) ->
     Raises:
         RefusedStartError: the engine has none for a layer on this GPU, or one that refuses the cache's dtype.
     """
-    return tuple(dict.fromkeys(_kernel(need, asked, device) for need in _needs(architecture)))
+    return tuple(dict.fromkeys(_kernel(need, asked, device) for need in needs_of(architecture)))
 
 
 def records_of(kernels: Iterable[Kernel]) -> Records:
@@ -72,7 +73,7 @@ def records_of(kernels: Iterable[Kernel]) -> Records:
 
 def hybrid_alignment(architecture: Architecture, device: Device) -> int:
     """Return what blocks are a multiple of at least, where they hold recurrent states as well. [tokens]."""
-    has_latents = any(need.kind in LATENT_KINDS for need in _needs(architecture))
+    has_latents = any(need.kind in LATENT_KINDS for need in needs_of(architecture))
     return device.plan.hybrid_latent_tokens if has_latents else 1
 
 
@@ -96,11 +97,12 @@ def divided_by_rings(block_size: int, specs: Iterable[CacheSpec]) -> int:
 
 def runs_over_ranks(architecture: Architecture, asked: AskedCache, device: Device) -> bool:
     """Return whether kernels of a GPU put together what several ranks of context attend to."""
-    return all(kernel_of(need, asked, device) is not None for need in _needs(architecture))
+    return all(kernel_of(need, asked, device) is not None for need in needs_of(architecture))
 
 
 @derived(1)
-def _needs(architecture: Architecture) -> tuple[KernelNeed, ...]:
+def needs_of(architecture: Architecture) -> tuple[KernelNeed, ...]:
+    """Return what the layers' attention needs of kernels, each need once."""
     return tuple(dict.fromkeys(need for mixer in architecture.mixers for need in mixer.kernel_needs))
 
 
@@ -126,6 +128,10 @@ def _without_kernel(need: KernelNeed, asked: AskedCache, device: Device) -> Refu
     selected = f" of {need.top_k} tokens" if device.generation == 12 and need.top_k else ""
     where = f" on compute capability {device.dotted}" if device.is_vllm_on_cuda else ""
     refused = f"{device.engine} has no kernel for {what}{selected}{where}"
+    if asked.is_scaled and kernel_of(need, replace(asked, kind="model"), device) is not None:
+        return RefusedStartError(
+            f"{refused} that reads a cache of {asked.kind}", field="kv_cache_dtype", accepted="auto or fp8"
+        )
     unstated = kernel_of(need, replace(asked, block_size=None), device)
     if unstated is not None:
         return RefusedStartError(

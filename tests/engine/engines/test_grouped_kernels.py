@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from service.engine.engines.device import AMPERE, HOPPER, TURING, Device
-from service.engine.engines.grouped_kernels import flash_attn_version, grouped_kernel
-from service.engine.engines.kernel import AskedCache
+from service.engine.engines.grouped_kernels import flash_attn_version, grouped_kernel, scaled_kernel
+from service.engine.engines.kernel import AskedCache, CacheKind
 from service.engine.layers import GroupedQueryAttention, KernelNeed
 
 BLACKWELL = (10, 0)
@@ -51,3 +51,26 @@ def test_wide_heads_in_fp8_are_read_in_blocks_of_64_on_hopper() -> None:
 
     assert kernel is not None
     assert (kernel.name, kernel.blocks) == ("FLASH_ATTN", (64,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "capability", "name"),
+    [
+        ("int8_per_token_head", 128, TURING, "TRITON_ATTN"),
+        ("int4_per_token_head", 96, HOPPER, "TRITON_ATTN"),
+        ("fp8_per_token_head", 128, AMPERE, ""),
+        ("fp8_per_token_head", 128, HOPPER, "TRITON_ATTN"),
+        ("int8_per_token_head", 24, HOPPER, ""),
+        ("nvfp4", 128, BLACKWELL, "FLASHINFER"),
+        ("nvfp4", 64, BLACKWELL, "FLASHINFER"),
+        ("nvfp4", 64, HOPPER, ""),  # "fa2 prefill misreads an NVFP4 KV cache at head_size 64"
+        ("nvfp4", 128, HOPPER, "FLASHINFER"),
+        ("nvfp4", 96, BLACKWELL, ""),
+    ],
+)
+def test_scales_beside_elements_are_read_by_one_kernel(
+    kind: CacheKind, head: int, capability: tuple[int, int], name: str
+) -> None:
+    kernel = scaled_kernel(need(head), AskedCache(kind=kind), Device(capability=capability))
+
+    assert (kernel.name if kernel else "") == name

@@ -45,6 +45,19 @@ def test_pools_of_home_servers(client: TestClient, server: str, tokens: int) -> 
     assert pool["tokens"] == pytest.approx(tokens, rel=0.02)
 
 
+def test_a_pool_with_scales_for_each_token_and_head(client: TestClient) -> None:
+    """The same home servers: "Available KV cache / card 11.10 GiB", "605,495" tokens, "2.31x"."""
+    pool = client.get(
+        f"/capacity?model=qwen3.6-27b&weight_format=int4&gpu=rtx-3090&gpu_count=2&tensor_parallel_size=2"
+        f"&engine_version=0.25.1&kv_cache_dtype=int8_per_token_head&kv_cache_memory_bytes={int(11.10 * 2**30)}"
+        f"&max_model_len=262144&max_num_seqs=2&enable_prefix_caching=true&num_speculative_tokens=4"
+        "&speculative_acceptance_fraction=0.75"
+    ).json()["kv_cache"]
+
+    assert pool["tokens"] == 605_495
+    assert pool["max_concurrency"] == pytest.approx(2.31, abs=0.005)
+
+
 @pytest.mark.parametrize(("server", "printed"), OF_MUSE_GLIMMER.items())
 def test_pools_of_windows_on_gpus_that_nobody_fitted(
     client: TestClient, server: tuple[str, int, int], printed: tuple[float, float]

@@ -11,7 +11,7 @@ from typing import Final
 
 from service.engine.arithmetic import ceil_div
 from service.engine.engines.flags.base import HEAD, RENDEZVOUS_PORT, Args, CommandLine, Start, by_node, unless_one
-from service.engine.inputs import EngineSettings, KvCacheDtype, SpeculativeMethod, WeightFormat
+from service.engine.inputs import SCALED_CACHES, EngineSettings, KvCacheDtype, SpeculativeMethod, WeightFormat
 
 NEW_WITH: Final = "--nnodes"  # it starts its own workers on several nodes since 0.11.1; Ray did before
 # The checkpoint's own fp8 by its full name: sparse kernels of Hopper take the short one for their packed cache.
@@ -24,7 +24,9 @@ class VllmCommand(CommandLine):
 
     program: Args = ("vllm", "serve")
     fills_servers_in_turn = True  # by Ray
-    cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType({"fp8": "fp8", "bf16": "bfloat16", "fp16": "float16"})
+    cache_dtypes: Mapping[KvCacheDtype, str] = MappingProxyType(
+        {"fp8": "fp8", "bf16": "bfloat16", "fp16": "float16", **{dtype: dtype for dtype in SCALED_CACHES}}
+    )
     made_formats: Mapping[WeightFormat, Args] = MappingProxyType(
         {"fp8": ("--quantization", "fp8"), "bf16": ("--dtype", "bfloat16"), "fp16": ("--dtype", "half")}
     )

@@ -7,7 +7,7 @@ import pytest
 
 from service.engine.engines.flags.base import StartFlags
 from service.engine.engines.registry import engine_named
-from service.engine.inputs import Layout
+from service.engine.inputs import SCALED_CACHES, Layout, ScaledCacheDtype
 from tests.engine.engines.flags.test_base import START
 
 LINE = engine_named("vllm").command_line
@@ -94,6 +94,15 @@ def test_sixteen_bits_of_the_cache_are_named_where_the_version_has_a_word() -> N
     assert "bfloat16" in LINE.sized(asked)
     assert "--kv-cache-dtype" not in LINE.sized(older)
     assert "bfloat16" in LINE.sized(replace(older, has_fp8_cache=True))
+
+
+@pytest.mark.parametrize("dtype", SCALED_CACHES)
+def test_caches_with_scales_inside_are_named_as_vllm_names_them(dtype: ScaledCacheDtype) -> None:
+    """vLLM 0.33 `config/cache.py` (`CacheDType`)."""
+    settings = replace(START.settings, kv_cache_dtype=dtype)
+    args = LINE.sized(replace(START, settings=settings, stated=StartFlags(kv_cache_dtype=dtype)))
+
+    assert args[args.index("--kv-cache-dtype") + 1] == dtype
 
 
 def test_dtypes_of_states_are_named() -> None:
