@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from service.catalog.figures import check_figures
-from service.engine.inputs import PlainCacheDtype, Tier, WeightFormat
+from service.engine.inputs import DeclaredCacheDtype, Tier, WeightFormat
 
 MAX_NAME = 200
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -126,7 +126,7 @@ class Checkpoint(Entry):
     is_default: bool = False
     quantization_config: PublishedConfig | None = None
     config: PublishedConfig | None = None  # what its own config.json states otherwise than the model's
-    kv_cache_dtype: PlainCacheDtype | None = None
+    kv_cache_dtype: DeclaredCacheDtype | None = None
     weight_bytes: Bytes | None = None
     source: Source
 

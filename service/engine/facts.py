@@ -7,7 +7,7 @@ from typing import Final
 from service.engine.arithmetic import ceil_div
 from service.engine.derived import Derived, derived
 from service.engine.formats.quantization import Quantization
-from service.engine.inputs import KvCacheDtype, Layout, Valued, WeightFormat, content_key
+from service.engine.inputs import DeclaredCacheDtype, Layout, Valued, WeightFormat, content_key
 from service.engine.layers import Architecture
 
 # Of an element, without scales: parameters are all that is known. [bits]
@@ -26,7 +26,7 @@ class Checkpoint(Valued):
     quantization: Quantization
     hf_id: str | None
     is_default: bool
-    kv_cache_dtype: KvCacheDtype | None  # what the checkpoint itself declares
+    kv_cache_dtype: DeclaredCacheDtype | None  # what the checkpoint itself declares
     source: str | None
     is_assumed: bool = False  # a repository was named, and how it stores its weights is not known
     cautions: tuple[str, ...] = ()  # what a reader must know of how it was read

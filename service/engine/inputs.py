@@ -12,6 +12,7 @@ EngineName = Literal["vllm", "sglang", "tensorrt-llm"]
 PlainCacheDtype = Literal["auto", "bf16", "fp16", "fp8"]  # of which every element stands for itself
 ScaledCacheDtype = Literal["int8_per_token_head", "fp8_per_token_head", "int4_per_token_head", "nvfp4"]
 KvCacheDtype = Literal[PlainCacheDtype, ScaledCacheDtype]
+DeclaredCacheDtype = Literal[PlainCacheDtype, "nvfp4"]  # by a checkpoint
 SCALED_CACHES: Final[tuple[ScaledCacheDtype, ...]] = get_args(ScaledCacheDtype)
 # Where layers stand that pipeline stages do not share evenly: middle stages, the last ones, or all on the last.
 StageRule = Literal["middle", "last", "rest_last"]

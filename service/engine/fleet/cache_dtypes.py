@@ -20,6 +20,13 @@ from service.engine.memory.kernels import needs_of
 CACHE_DTYPES: Final[Mapping[str, KvCacheDtype]] = MappingProxyType({"bfloat16": "bf16", "float16": "fp16"})
 
 
+def declared_cache_dtype(checkpoint: Checkpoint, device: Device) -> KvCacheDtype | None:
+    """Return the dtype that the checkpoint asks for, where the engine listens; None where it says nothing else."""
+    declared = checkpoint.kv_cache_dtype
+    unheard = declared in SCALED_CACHES and not (device.is_vllm_on_cuda and declared in device.plan.scaled_caches)
+    return None if declared == "auto" or unheard else declared
+
+
 def own_cache_dtype(architecture: Architecture, checkpoint: Checkpoint, device: Device) -> tuple[KvCacheDtype, str]:
     """Return what an engine stores in the cache when neither caller nor checkpoint says so, and why."""
     if reads_fp8_only(architecture):
@@ -81,7 +88,7 @@ def _lacks_half_caches(architecture: Architecture, device: Device) -> bool:
 
 
 def _check_scaled(architecture: Architecture, device: Device, stated: KvCacheDtype) -> None:
-    """Raise RefusedStartError where no engine but vLLM, or no version or build of it, has a cache with scales inside.
+    """Raise RefusedStartError where a version of vLLM has no cache with scales inside, or there is no rule for it.
 
     Scales of four bytes break the ratio of pages of heads of different widths, and four bits the strides of windows:
     what lines them up is known of 0.33 alone.
@@ -92,8 +99,10 @@ def _check_scaled(architecture: Architecture, device: Device, stated: KvCacheDty
     """
     taken = device.plan.scaled_caches if device.is_vllm_on_cuda else ()
     if stated not in taken:
-        where = "" if device.is_vllm_on_cuda or not device.is_vllm else f" on {device.loads.platform}"
-        raise _refusal(f"{stated}: {device.engine} has no such cache{where}", ", ".join(("auto", *taken)) + " or fp8")
+        where = f" on {device.loads.platform}" if device.is_vllm else ""
+        unknown = f"there is no rule for such a cache of {device.engine}{where}"
+        told = f"{device.engine} has no such cache" if device.is_vllm_on_cuda else unknown
+        raise _refusal(f"{stated}: {told}", ", ".join(("auto", *taken)) + " or fp8")
     if stated == "nvfp4" or device.plan.pads_scaled_pages:
         return
     needs = [need for need in needs_of(architecture) if need.kind == "grouped"]

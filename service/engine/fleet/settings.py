@@ -11,7 +11,7 @@ from service.engine.engines.device import Device, device_of
 from service.engine.engines.rules import EngineRules, default_utilization
 from service.engine.facts import Checkpoint, ModelFacts, as_stored, text_alone_source, text_only
 from service.engine.fleet.batches import settled_batches
-from service.engine.fleet.cache_dtypes import chooses_fp8, own_cache_dtype
+from service.engine.fleet.cache_dtypes import chooses_fp8, declared_cache_dtype, own_cache_dtype
 from service.engine.fleet.checkpoints import loaded_checkpoint
 from service.engine.fleet.contexts import check_lengths, longest_context, unasked_context
 from service.engine.fleet.questions import StatedSettings
@@ -257,10 +257,9 @@ def _kv_cache_dtype(
     name = "kv_cache_dtype"
     if stated.kv_cache_dtype not in (None, "auto"):
         return stated.kv_cache_dtype, Assumption(name=name, value=stated.kv_cache_dtype, origin="request", source=None)
-    if checkpoint.kv_cache_dtype not in (None, "auto"):
-        return checkpoint.kv_cache_dtype, Assumption(
-            name=name, value=checkpoint.kv_cache_dtype, origin="catalog", source=checkpoint.source
-        )
+    declared = declared_cache_dtype(checkpoint, device)
+    if declared is not None:
+        return declared, Assumption(name=name, value=declared, origin="catalog", source=checkpoint.source)
     dtype, source = own_cache_dtype(model.architecture, checkpoint, device)
     return dtype, Assumption(name=name, value=dtype, origin="default", source=source)
 

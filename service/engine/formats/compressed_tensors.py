@@ -23,7 +23,7 @@ from service.engine.formats.scheme import (
     group_length,
     unknown_scheme,
 )
-from service.engine.inputs import KvCacheDtype
+from service.engine.inputs import DeclaredCacheDtype
 
 FLOAT_STRATEGIES: Final[Mapping[str, Scheme]] = {"block": "fp8-block", "channel": "fp8-channel"}
 METHOD: Final = "compressed-tensors"
@@ -46,7 +46,7 @@ def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quanti
     _check_sparsity(reader)
     if ignored and "lm_head" not in ignored and not any("lm_head" in name for name in ignored):
         ignored = (*ignored, "lm_head")
-    kv_cache_dtype: KvCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
+    kv_cache_dtype: DeclaredCacheDtype | None = "fp8" if reader.raw("kv_cache_scheme") else None
     packing = str(reader.raw("format") or "")
     groups = [each for each in (reader.mapping("config_groups") or {}).values() if is_mapping(each)]
     if len(groups) > MOST_GROUPS:
@@ -61,7 +61,7 @@ def compressed_tensors(reader: ConfigReader, ignored: tuple[str, ...]) -> Quanti
 def _of_most(
     stored: tuple[tuple[tuple[str, ...], Quantization], ...],
     ignored: tuple[str, ...],
-    kv_cache_dtype: KvCacheDtype | None,
+    kv_cache_dtype: DeclaredCacheDtype | None,
 ) -> Quantization:
     """Return a checkpoint of several groups, named after the one with the smallest weights."""
     if not stored:
@@ -89,7 +89,7 @@ def _targets(group: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _group(
-    group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype: KvCacheDtype | None, packing: str
+    group: Mapping[str, object], ignored: tuple[str, ...], kv_cache_dtype: DeclaredCacheDtype | None, packing: str
 ) -> Quantization:
     """Return how one group's weights are stored; `packing` is the format of the whole checkpoint."""
     weights = ConfigReader(ConfigReader(group).mapping("weights") or {})

@@ -26,7 +26,7 @@ from service.engine.formats.scheme import (
     unknown_scheme,
 )
 from service.engine.formats.torch_ao import torch_ao
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import DeclaredCacheDtype, WeightFormat
 
 __all__ = ["UNQUANTIZED", "Quantization", "Scheme", "parse_quantization", "standard_quantization"]
 
@@ -142,9 +142,25 @@ def _expert_scheme(reader: ConfigReader) -> Scheme | None:
     return "fp8-block" if reader.raw("expert_dtype") == "fp8" else None  # DeepSeek V4.1; V4 states it beside
 
 
+def _modelopt_cache(reader: ConfigReader) -> DeclaredCacheDtype | None:
+    """Return the cache that ModelOpt's export asks for; of any other, engines keep the model's own.
+
+    Source: vLLM 0.20 to 0.33 `utils/torch_utils.py` (`get_kv_cache_quant_algo_string`).
+    """
+    stated = reader.raw("kv_cache_scheme") or reader.raw("kv_cache_quant_algo")
+    if not is_mapping(stated):
+        return MODELOPT_CACHES.get(str(stated).upper())
+    match stated:
+        case {"type": "float", "num_bits": 8, "dynamic": False}:
+            return "fp8"
+        case {"type": "float", "num_bits": 4}:
+            return "nvfp4"
+        case _:
+            return None
+
+
 def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
-    cache = str(reader.raw("kv_cache_quant_algo") or reader.raw("kv_cache_scheme") or "")
-    kv_cache_dtype: KvCacheDtype | None = "fp8" if cache.upper() not in ("", "NONE") else None
+    kv_cache_dtype = _modelopt_cache(reader)
     stored = Quantization(scheme="none", method="modelopt", ignored=ignored, kv_cache_dtype=kv_cache_dtype)
     if algorithm == "FP8_PER_CHANNEL_PER_TOKEN":
         return replace(stored, scheme="fp8-channel", is_modelopt=True, weight_format="fp8")
@@ -176,7 +192,7 @@ def _check_group(reader: ConfigReader, size: int) -> None:
         raise unknown_kind("quantization_config.group_size", stated, str(size))
 
 
-def _mixed(reader: ConfigReader, kv_cache_dtype: KvCacheDtype | None) -> Quantization:
+def _mixed(reader: ConfigReader, kv_cache_dtype: DeclaredCacheDtype | None) -> Quantization:
     """Return a checkpoint whose modules have schemes of their own, by `quantized_layers`."""
     layers: list[tuple[str, Scheme, int]] = []
     for module, stated in (reader.mapping("quantized_layers") or {}).items():
@@ -214,6 +230,7 @@ NVFP4_ALONE: Final = "nvfp4 of weights alone"
 # vLLM 0.33 `modelopt.py` (`QUANT_ALGOS`).
 ALGORITHMS: Final = "FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MIXED_PRECISION"
 # Methods whose configs say in words of their own what stays whole.
+MODELOPT_CACHES: Final[Mapping[str, DeclaredCacheDtype]] = {"FP8": "fp8", "NVFP4": "nvfp4"}
 READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
     "auto-round": auto_round,
     "inc": auto_round,

@@ -14,7 +14,7 @@ from service.engine.config_reader import ConfigReader, unknown_kind
 from service.engine.errors import MissingConfigFieldError, UnsupportedModelError
 from service.engine.formats.hashed import Hashed
 from service.engine.formats.modules import Patterns, UnusablePatternError, check_patterns, names_of, patterns_of
-from service.engine.inputs import KvCacheDtype, WeightFormat
+from service.engine.inputs import DeclaredCacheDtype, WeightFormat
 
 LINEAR_CLASSES: Final = ("Linear", "FusedMoE", "RoutedExperts")  # targets that speak for every linear layer
 EXPERTS: Final = ".experts"
@@ -83,7 +83,7 @@ class Quantization:
     expert_scheme: Scheme | None = None  # of experts, where the model's own checkpoint has them otherwise
     is_modelopt: bool = False  # brings scales for the cache
     is_compressed_tensors: bool = False  # same, except for latent attention
-    kv_cache_dtype: KvCacheDtype | None = None
+    kv_cache_dtype: DeclaredCacheDtype | None = None
     weight_format: WeightFormat | None = None
     is_made_at_load: bool = False  # out of a checkpoint in the model's dtype
     mixed: tuple[tuple[str, Scheme, int], ...] = ()  # module, its scheme and block; all others keep the dtype

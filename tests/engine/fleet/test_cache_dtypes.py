@@ -1,5 +1,7 @@
 """Which dtypes a cache may have, by engine, version, GPU and model."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.catalog.engine_rules import rules_for
@@ -60,12 +62,24 @@ def test_caches_with_scales_inside_are_taken_where_vllm_has_them(
     assert resolved.kv_cache_dtype == dtype
 
 
+@pytest.mark.parametrize(("engine", "dtype"), [("vllm", "nvfp4"), ("sglang", "bf16")])
+def test_a_checkpoint_s_own_nvfp4_is_heard_by_vllm_alone(catalog: Snapshot, engine: EngineName, dtype: str) -> None:
+    """vLLM 0.33 `utils/torch_utils.py`; SGLang `configure_kv_cache_dtype`: of what a checkpoint says, "FP8" alone."""
+    model = catalog.model("llama-3.1-8b")
+    checkpoints = tuple(replace(each, kv_cache_dtype="nvfp4") for each in model.checkpoints)
+
+    resolved = resolve(
+        replace(model, checkpoints=checkpoints), catalog.gpu("h100"), StatedSettings(), rules_for(engine)
+    )
+
+    assert resolved.kv_cache_dtype == dtype
+
+
 @pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
-def test_other_engines_have_no_cache_by_these_names(catalog: Snapshot, engine: EngineName) -> None:
-    """SGLang 0.5.23 `arg_groups/fields/model.py` (`kv_cache_dtype`); TensorRT-LLM 1.3 `llmapi/llm_args.py`."""
+def test_there_is_no_rule_for_such_caches_of_other_engines(catalog: Snapshot, engine: EngineName) -> None:
     stated = StatedSettings(kv_cache_dtype="int8_per_token_head")
 
-    with pytest.raises(RefusedStartError, match="has no such cache") as refused:
+    with pytest.raises(RefusedStartError, match="no rule for such a cache") as refused:
         resolve(catalog.model("llama-3.1-8b"), catalog.gpu("h100"), stated, rules_for(engine))
 
     assert refused.value.accepted == "auto or fp8"

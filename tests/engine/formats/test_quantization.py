@@ -158,3 +158,22 @@ def test_small_blocks_of_fp8_beside_experts_in_fp4_have_a_scale_for_every_row() 
     assert (stored.scheme, stored.block, stored.is_fp8_in_blocks) == ("mxfp8", 32, True)
     assert parse_quantization(blocks).scheme == "fp8-block"
     assert not parse_quantization({"quant_method": "modelopt", "quant_algo": "MXFP8"}).is_fp8_in_blocks
+
+
+@pytest.mark.parametrize(
+    ("stated", "dtype"),
+    [
+        ({"kv_cache_quant_algo": "FP8"}, "fp8"),
+        ({"kv_cache_quant_algo": "nvfp4"}, "nvfp4"),
+        ({"kv_cache_quant_algo": "INT8"}, None),
+        ({"kv_cache_quant_algo": None}, None),
+        ({"kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}}, "fp8"),
+        ({"kv_cache_scheme": {"dynamic": True, "num_bits": 8, "type": "float"}}, None),
+        ({"kv_cache_scheme": {"num_bits": 4, "type": "float"}, "kv_cache_quant_algo": "FP8"}, "nvfp4"),
+    ],
+)
+def test_the_cache_of_a_modelopt_export(stated: dict[str, object], dtype: str | None) -> None:
+    """vLLM 0.33 `utils/torch_utils.py` (`get_kv_cache_quant_algo_string`)."""
+    parsed = parse_quantization({"quant_method": "modelopt", "quant_algo": "FP8", "ignore": ["lm_head"], **stated})
+
+    assert parsed.kv_cache_dtype == dtype
