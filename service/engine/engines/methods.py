@@ -61,8 +61,9 @@ from service.engine.engines.device import ADA, AMPERE, HOPPER, TURING, Capabilit
 from service.engine.engines.platforms import DENSE_ALONE, UNRUN_SCHEMES
 from service.engine.errors import RefusedStartError
 from service.engine.formats.compressed_tensors import FP8_BESIDE, ROWS
+from service.engine.formats.modelopt import NVFP4_ALONE
 from service.engine.formats.packed import ACTIVATION_ORDER
-from service.engine.formats.quantization import FBGEMM, NVFP4_ALONE, Quantization
+from service.engine.formats.quantization import FBGEMM, Quantization
 from service.engine.formats.scheme import ASYMMETRIC
 from service.engine.formats.torch_ao import FLOAT_OF_BOTH
 from service.engine.layers import Architecture

@@ -11,12 +11,13 @@ from typing import Final
 from service.engine.config_reader import ConfigReader, is_list, is_mapping, unknown_kind
 from service.engine.formats.auto_round import auto_round
 from service.engine.formats.compressed_tensors import compressed_tensors
+from service.engine.formats.modelopt import METHOD as MODELOPT
+from service.engine.formats.modelopt import modelopt
 from service.engine.formats.packed import ALL_EXPERTS, HEAD, packed_integers
 from service.engine.formats.packed import METHODS as PACKED_METHODS
 from service.engine.formats.quark import quark
 from service.engine.formats.scheme import (
     MX_GROUP,
-    NVFP4_GROUP,
     UNQUANTIZED,
     Quantization,
     Scheme,
@@ -26,7 +27,7 @@ from service.engine.formats.scheme import (
     unknown_scheme,
 )
 from service.engine.formats.torch_ao import torch_ao
-from service.engine.inputs import DeclaredCacheDtype, WeightFormat
+from service.engine.inputs import WeightFormat
 
 __all__ = ["UNQUANTIZED", "Quantization", "Scheme", "parse_quantization", "standard_quantization"]
 
@@ -66,7 +67,7 @@ def parse_quantization(stated: Mapping[str, object] | None) -> Quantization:
     if method == "compressed-tensors" and not algorithm:
         return compressed_tensors(reader, ignored)
     if method in ("modelopt", "modelopt_fp4", "mxfp8", "compressed-tensors", "") and algorithm:
-        return _modelopt(reader, algorithm, ignored)
+        return modelopt(reader, algorithm, ignored)
     raise unknown_scheme(method or algorithm or "nothing")
 
 
@@ -142,95 +143,8 @@ def _expert_scheme(reader: ConfigReader) -> Scheme | None:
     return "fp8-block" if reader.raw("expert_dtype") == "fp8" else None  # DeepSeek V4.1; V4 states it beside
 
 
-def _modelopt_cache(reader: ConfigReader) -> DeclaredCacheDtype | None:
-    """Return the cache that ModelOpt's export asks for; of any other, engines keep the model's own.
-
-    Source: vLLM 0.20 to 0.33 `utils/torch_utils.py` (`get_kv_cache_quant_algo_string`).
-    """
-    stated = reader.raw("kv_cache_scheme") or reader.raw("kv_cache_quant_algo")
-    if not is_mapping(stated):
-        return MODELOPT_CACHES.get(str(stated).upper())
-    match stated:
-        case {"type": "float", "num_bits": 8, "dynamic": False}:
-            return "fp8"
-        case {"type": "float", "num_bits": 4}:
-            return "nvfp4"
-        case _:
-            return None
-
-
-def _modelopt(reader: ConfigReader, algorithm: str, ignored: tuple[str, ...]) -> Quantization:
-    kv_cache_dtype = _modelopt_cache(reader)
-    stored = Quantization(scheme="none", method="modelopt", ignored=ignored, kv_cache_dtype=kv_cache_dtype)
-    if algorithm == "FP8_PER_CHANNEL_PER_TOKEN":
-        return replace(stored, scheme="fp8-channel", is_modelopt=True, weight_format="fp8")
-    if algorithm == BLOCK_ALGORITHMS[0]:
-        return replace(stored, scheme="fp8-block", block=BLOCK, is_modelopt=True, weight_format="fp8")
-    if algorithm == "FP8":
-        return replace(stored, scheme="fp8-tensor", is_static=True, weight_format="fp8")
-    if algorithm in ("NVFP4", "NVFP4_AWQ", WEIGHTS_ALONE):
-        _check_group(reader, NVFP4_GROUP)
-        variant = NVFP4_ALONE if algorithm == WEIGHTS_ALONE else ""
-        fp4 = replace(stored, scheme="nvfp4", block=NVFP4_GROUP, is_modelopt=True, weight_format="nvfp4")
-        return replace(fp4, variant=variant)
-    if algorithm == "MXFP8":
-        _check_group(reader, MX_GROUP)
-        return replace(stored, scheme="mxfp8", block=MX_GROUP, weight_format="fp8")
-    if algorithm == "MIXED_PRECISION":
-        return _mixed(reader, kv_cache_dtype)
-    raise unknown_kind("quantization_config.quant_algo", f"{algorithm}, which vLLM does not load", ALGORITHMS)
-
-
-def _check_group(reader: ConfigReader, size: int) -> None:
-    """Refuse groups of another length than the format's, which is its kernels' own. [elements].
-
-    Raises:
-        UnsupportedModelError: such a length is stated.
-    """
-    stated = reader.raw("group_size")
-    if stated is not None and stated != size:
-        raise unknown_kind("quantization_config.group_size", stated, str(size))
-
-
-def _mixed(reader: ConfigReader, kv_cache_dtype: DeclaredCacheDtype | None) -> Quantization:
-    """Return a checkpoint whose modules have schemes of their own, by `quantized_layers`."""
-    layers: list[tuple[str, Scheme, int]] = []
-    for module, stated in (reader.mapping("quantized_layers") or {}).items():
-        algorithm = str(ConfigReader(stated if is_mapping(stated) else {}).raw("quant_algo") or "").upper()
-        if "NVFP4" in algorithm:
-            layers.append((module, "nvfp4", 16))
-        elif algorithm == "FP8":
-            layers.append((module, "fp8-tensor", 0))
-        elif algorithm in BLOCK_ALGORITHMS:
-            layers.append((module, "fp8-block", BLOCK))
-        elif algorithm == "MXFP8":
-            layers.append((module, "mxfp8", 32))
-        else:
-            raise unknown_scheme(f"modelopt MIXED_PRECISION with {algorithm or 'no algorithm'}")
-    if not layers:
-        raise unknown_scheme("modelopt MIXED_PRECISION without quantized_layers")
-    return Quantization(
-        scheme="nvfp4",
-        method="modelopt",
-        block=16,
-        kv_cache_dtype=kv_cache_dtype,
-        is_modelopt=True,
-        weight_format="nvfp4",
-        mixed=tuple(layers),
-    )
-
-
 FBGEMM: Final = "fbgemm_fp8"
-MODELOPT: Final = "modelopt"
-# ModelOpt's blocks of fp8; the second name stands in lists of modules alone.
-BLOCK_ALGORITHMS: Final = ("FP8_PB_WO", "FP8_BLOCK_SCALES")
-BLOCK: Final = 128  # rows and columns
-WEIGHTS_ALONE: Final = "W4A16_NVFP4"
-NVFP4_ALONE: Final = "nvfp4 of weights alone"
-# vLLM 0.33 `modelopt.py` (`QUANT_ALGOS`).
-ALGORITHMS: Final = "FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8, MIXED_PRECISION"
 # Methods whose configs say in words of their own what stays whole.
-MODELOPT_CACHES: Final[Mapping[str, DeclaredCacheDtype]] = {"FP8": "fp8", "NVFP4": "nvfp4"}
 READERS: Final[Mapping[str, Callable[[ConfigReader], Quantization]]] = {
     "auto-round": auto_round,
     "inc": auto_round,
