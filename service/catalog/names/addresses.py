@@ -21,6 +21,14 @@ RENTED = (
     "meta|mistral|mistralai|zai|moonshotai|moonshot|qwen|cohere|amazon|stability|writer|deepseek|nvidia|openai|google"
 )
 RENTED_BARE: Final = re.compile(rf"(?:(?:us|eu|apac|jp|au|ca|global)\.)?({RENTED})\.([a-z][^/:]*?)(?:-v1)?")
+# LiteLLM's providers, with the way and the region that a model is asked by.
+PROVIDER: Final = re.compile(
+    r"(?:bedrock(?:_converse)?/(?:(?:converse|converse_like|invoke|[a-z]{2}(?:-[a-z]+)+-[0-9])/)*|databricks/(?=databricks-))"
+)
+# How long a model is to think, which services write behind its name.
+EFFORT: Final = re.compile(
+    r"((?:.*/)?(?:gpt-oss-(?:safeguard-)?[0-9]+b|kimi-k[0-9.]+|glm-[0-9.]+))-(?:x?high|low|medium|minimal|max)"
+)
 PREFIX: Final = re.compile(
     r"(?:[a-z0-9+]+://|git@|(?:workers-ai/)?@[ch]f/|hf:|huggingface:|modelscope:|ms:|ollama:|hosted_vllm/|docker\.io/)"
 )
@@ -42,6 +50,19 @@ REVISION: Final = re.compile(r"@[a-z0-9][a-z0-9._/-]*$")
 PATH: Final = re.compile(r"(?:/|\./|\.\./|~|[a-z]:[\\/])")
 
 
+def whole_keys(name: str) -> tuple[str, ...]:
+    """Return under what a name may stand in a catalog whole: without a provider before it, or a seller of an edition.
+
+    `-thinking` is an edition's name where a catalog has it; else services write it behind a model that may think.
+
+    >>> whole_keys("bedrock/cohere.command-r-v1:0"), whole_keys("a/b-thinking")
+    (('cohere.command-r-v1:0',), ('a/b-thinking', 'b-thinking'))
+    """
+    key = PROVIDER.sub("", plain(name), count=1)
+    edition = key.rpartition("/")[2]
+    return (key, edition) if edition.endswith("-thinking") and edition != key else (key,)
+
+
 def repository(text: str) -> tuple[str, str]:
     """Return the publisher, empty where none is named, and the repository that a text leads to.
 
@@ -51,10 +72,13 @@ def repository(text: str) -> tuple[str, str]:
     ('qwen', 'qwen3-8b')
     >>> repository("us.meta.llama3-3-70b-instruct-v1:0")
     ('meta', 'llama3-3-70b-instruct')
+    >>> repository("bedrock/us-east-1/meta.llama3-70b-instruct-v1:0"), repository("openai/gpt-oss-120b-high")
+    (('meta', 'llama3-70b-instruct'), ('openai', 'gpt-oss-120b'))
     >>> repository("workers-ai/@cf/meta/llama-2-7b-chat-fp16"), repository("databricks-gpt-oss-20b")
     (('meta', 'llama-2-7b-chat-fp16'), ('', 'gpt-oss-20b'))
     """
-    address = plain(text).replace(POINT_IN_A_FOLDER, ".")
+    address = PROVIDER.sub("", plain(text).replace(POINT_IN_A_FOLDER, "."), count=1)
+    address = EFFORT.sub(r"\1", address)
     rented = BEDROCK.fullmatch(address)
     if rented:
         edition = f"-v0.{rented[4]}" if rented[3] == "0" else ""

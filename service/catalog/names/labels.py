@@ -17,7 +17,7 @@ TIMES: Final = "\u00d7"
 LABEL: Final = re.compile(
     r"^(?:akash\.network/capabilities\.gpu\.vendor\.(?:nvidia|amd|intel)\.model\.|"
     r"(?:[a-z0-9-]{1,63}\.){1,6}[a-z]{2,20}/(?:[a-z0-9-]{1,63}[./]){0,4}?(?:gpu[.-]?(?:product(?:-name)?|name|model|class|type|flavor)|"
-    r"instance-gpu-name|gke-accelerator|accelerator|class|model|device-id)\s*[=:]\s*|"
+    r"instance-gpu-name|instance-type|gke-accelerator|accelerator|class|model|device-id)\s*[=:]\s*|"
     r"(?:nvidia|amd)\.com/[a-z.-]+\s*[=:]\s*(?=[a-z])|(?:gres/gpu|gpu)\s*[=:]\s*(?=[a-z]))"
 )
 OF_AKASH: Final = re.compile(r"\.(?:ram|interface)\.")

@@ -6,7 +6,7 @@ from typing import Final
 
 from service.catalog.entries import Checkpoint, ModelEntry
 from service.catalog.errors import NotInCatalogError
-from service.catalog.names.addresses import repository
+from service.catalog.names.addresses import repository, whole_keys
 from service.catalog.names.costs import NOT_THE_SAME, PUBLISHERS, cost_of
 from service.catalog.names.formats import (
     FILES_OF,
@@ -88,7 +88,7 @@ class ModelNames:
             NotInCatalogError: no model is meant, or several may be, or files that no engine here loads; with
                 neighbours, the nearest first.
         """
-        if (literal := self._literal(plain(name), name)) is not None:
+        if literal := next(filter(None, (self._literal(key, name) for key in whole_keys(name))), None):
             return literal
         publisher, repo = repository(name)
         if any(is_deleted(each, self.deleted) for each in (plain(name), f"{publisher}/{repo}")):
@@ -139,7 +139,7 @@ class ModelNames:
             raise self._refused(name, said.rest, f"{name[:100]!r} says {few!r}, of fewer bits that no rule here stores")
         whole = name if publisher else WHOLE.get(repo, name)
         stored = said.weight_format or STORED.get(key) or STORED.get(whole.lower())
-        if stored is None and may_have_half(entry, publisher):
+        if stored is None and may_have_half(entry, publisher or whole.lower().partition("/")[0]):
             raise NotInCatalogError("model", name[:100], (entry.id,), why=f"{name[:100]!r} {HALF_OR_NOT}")
         how = f"a repository of the shape of {entry.name}"
         known = (key if publisher else whole.lower()) if key in REPOSITORIES else ""

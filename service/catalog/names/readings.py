@@ -110,9 +110,28 @@ def of_edition(reading: ModelReading, words: Sequence[str], entry: ModelEntry, k
     """
     edition = repository_of_edition(" ".join(words), entry)
     if edition is None:
-        return reading
+        return _of_stored_edition(reading, words, entry, key, name)
     is_its_own = edition.lower().partition("/")[0] == key.partition("/")[0]
     return replace(reading, repository=(spelled(key, name) if is_its_own else None) or edition)
+
+
+def _of_stored_edition(
+    reading: ModelReading, words: Sequence[str], entry: ModelEntry, key: str, name: str
+) -> ModelReading:
+    """Return a reading of the one checkpoint whose name has all words, where the model's own has not; in its format.
+
+    `ministral 3 8b reasoning` is stored in bf16, and Ministral 3 8B Instruct in fp8.
+    """
+    asked = frozenset(words)
+    if reading.weight_format or asked <= _words((entry.hf_id or "").partition("/")[2]):
+        return reading
+    named = [each for each in entry.checkpoints if asked <= _words(each.hf_id.partition("/")[2])]
+    if len(named) != 1:
+        return reading
+    [stored] = named
+    hf_id = (spelled(key, name) if key.partition("/")[0] else None) or stored.hf_id
+    how = f"the checkpoint {stored.hf_id} of {entry.name}, in {stored.weight_format}"
+    return replace(reading, hf_id=hf_id, weight_format=stored.weight_format, how=f"by its words: {how}")
 
 
 def of_own_weights(reading: ModelReading, key: str, name: str) -> ModelReading:

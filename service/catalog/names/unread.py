@@ -33,7 +33,7 @@ WITHOUT_A_RULE = r"""
     a x 4\.0 vl|zamba 7b|hymba|stripedhyena|codegen|xgen mm|ovis 1|mono internvl|jet nemotron|phi 4 mini flash|motif|
     ming (?:lite|flash|omni)|ring (?:flash|mini) linear|intern s ?1 pro|intern s ?2 mobius|ilama|higgs|chatts|cheers|
     step 5|step audio|mimo audio|longcat flash (?:lite|omni)|
-    nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3|reka edge|
+    nanbeige 4\.2|aya vision|c 4 ai aya vision|longcat 2|reka flash 3\.1|reka edge|
     jina vlm|flint|domyn|muse spark|
     spark x|xing|mamba 3|hrm|recurrent|polylm|galactica|glm 10b|cosmos 3|nextstep|glm image
 """

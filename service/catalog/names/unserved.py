@@ -6,7 +6,8 @@ Sources:
     Cards of AMD: vLLM, docs/getting_started/installation/gpu.rocm.inc.md (MI200, MI300 and MI350 series, Radeon RX 7900
         and 9000 series, Ryzen AI Max).
     Laptops: TechPowerUp's database, where `RTX 4070 Mobile` and its like are chips and memories of other desktop cards.
-    Shares of a GPU in Azure's NC RTX PRO 6000 BSE v6 series: learn.microsoft.com/azure/virtual-machines/sizes.
+    Shares of a GPU in Azure's NC RTX PRO 6000 BSE v6 series: learn.microsoft.com/azure/virtual-machines/sizes; in
+        Google's G4: cloud.google.com/compute/docs/gpus (an eighth, a quarter, a half).
     MI300A: ROCm's system optimization guide for it (96 GiB of 128 GiB allocatable by default).
 """
 
@@ -151,6 +152,7 @@ UNSERVED: Final = (
     ),
     Unserved(pattern=_named(r"standard_nv(?:6|12|18)ad[m]?s_a10_v5"), why=A_PART, nearest=("a10",)),
     Unserved(pattern=_named(r"gr?6f\.[0-9]*x?large"), why=A_PART, nearest=("l4",)),
+    Unserved(pattern=re.compile(r"g4-standard-(?:6|12|24)"), why=A_PART, nearest=("rtx-pro-6000-server",)),
     Unserved(pattern=_named(r"g7\.[0-9]*xlarge|rtx[ -]pro[ -]4500.*server.*"), why=NO_ENTRY, nearest=("rtx-pro-4500",)),
     Unserved(
         pattern=_named(r"dgx[ -]station[ -](?:for )?a100.*"), why=A_SERIES, nearest=("a100-sxm-80gb", "a100-sxm-40gb")
