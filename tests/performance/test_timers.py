@@ -31,9 +31,9 @@ def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak(
     sizable = [entry.id for entry in catalog.entries.models if catalog.refusal(entry.id) is None]
     layouts = {0: Layout(), 4: Layout(tensor_parallel_size=4)}
     pairs = 0
-    # Each model meets every eighth GPU in each layout, and each GPU every eighth model.
+    # Each model meets every sixteenth GPU in each layout, and each GPU every sixteenth model.
     for (number, name), (place, gpu) in product(enumerate(sizable), enumerate(catalog.gpus.values())):
-        layout = layouts.get((number + place) % 8)
+        layout = layouts.get((number + place) % 16)
         if layout is None:
             continue
         model = catalog.model(name)
@@ -54,7 +54,7 @@ def test_no_step_is_faster_than_its_bytes_over_bandwidth_or_flop_over_peak(
         for index, tokens in enumerate(TOKENS):
             assert timing.steps.mixed_s(tokens, ATTENDED[0], 0, 0) >= floor.tokens[index] * (1 - 1e-9)
         pairs += 1
-    assert pairs > 7_500
+    assert pairs > 7_500 // 2
 
 
 @pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "a100-sxm-80gb", "l40s"])

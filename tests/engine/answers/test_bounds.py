@@ -128,7 +128,7 @@ def test_short_answers_are_given_no_more_gpus_than_a_stated_pair_takes() -> None
 @pytest.mark.parametrize("seed", range(SHARES))
 def test_no_answer_breaks_its_own_limit(seed: int) -> None:
     answered = 0
-    for asked in some_questions(200 + seed, 24 * TIMES):
+    for asked in some_questions(200 + seed, 16 * TIMES):
         answer = told(question(asked))
         if not answer["feasible"]:
             continue
@@ -141,7 +141,7 @@ def test_no_answer_breaks_its_own_limit(seed: int) -> None:
         if "tpot_s" in asked:
             assert latency.tpot_s.p95 <= asked["tpot_s"], asked
 
-    assert answered > 15 * TIMES
+    assert answered > 10 * TIMES
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -39,9 +39,10 @@ def test_nothing_is_exchanged_without_experts(client: TestClient) -> None:
 
 def test_a_large_fleet_is_told_that_wider_pools_were_published(client: TestClient) -> None:
     """lmsys.org/blog/2025-05-05-large-scale-ep: 22.3 thousand output tokens a second for each server of eight H100."""
-    large = client.post("/size", json={**MANY, "gpu": "h200", "request_rate_per_s": 100}).json()
-    small = client.post("/size", json={**MANY, "gpu": "h200", "request_rate_per_s": 2}).json()
-    a100 = client.post("/size", json={**MANY, "gpu": "a100-80gb", "request_rate_per_s": 20}).json()
+    large, small, a100 = (
+        client.post("/size", json={**MANY, "gpu": gpu, "request_rate_per_s": rate, "levers": "none"}).json()
+        for gpu, rate in (("h200", 100), ("h200", 2), ("a100-80gb", 20))
+    )
 
     assert large["gpus"] >= 32 > small["gpus"]
     assert a100["gpus"] >= 32

@@ -33,7 +33,7 @@ MODELS = [
 ]
 GPUS = ["h100-sxm-80gb", "l40s", "a10g", "mi300x", "l4", "rtx-5090"]
 PROBED = settings(
-    max_examples=20 * TIMES,
+    max_examples=12 * TIMES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.generate],

@@ -198,9 +198,10 @@ def test_endless_room_is_no_more_than_an_engine_runs(client: TestClient) -> None
     A bound on what a layout carries simulated a million slots, and the question was refused as too much work.
     """
     asked = {"model": "deepseek-v3", "gpu": "h200", "engine": "sglang", "input_tokens": 3_000, "output_tokens": 400}
+    asked |= {"ttft_s": 1.5, "tpot_s": 0.05, "levers": "none"}
     counts = []
     for rate in (6, 20):
-        response = client.post("/size", json={**asked, "request_rate_per_s": rate, "ttft_s": 1.5, "tpot_s": 0.05})
+        response = client.post("/size", json={**asked, "request_rate_per_s": rate})
         assert response.status_code == 200, response.text
         counts.append(response.json()["gpus"])
 

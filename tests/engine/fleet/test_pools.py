@@ -105,7 +105,7 @@ def test_no_share_of_the_limit_takes_fewer_gpus(
     question = asked(model, gpu, load=load, limits=Limits(ttft_s=ttft_s))
     found = pools_for(question)
     alone: list[int] = []
-    for share in SHARES[::2]:
+    for share in SHARES[::4]:
         monkeypatch.setattr(pools, "SHARES", (share,))
         pair = pools_for(question)
         alone += [pair.gpus] if pair.is_feasible else []

@@ -15,8 +15,8 @@ from tests.conftest import TIMES
 from tests.engine.time.random_loads import digests, random_case
 
 ROOT = Path(__file__).resolve().parents[3]
-LOADS = 600 * TIMES
-SHARE = 300
+LOADS = 400 * TIMES
+SHARE = 200
 
 
 @pytest.mark.parametrize("first", range(0, LOADS, SHARE))
