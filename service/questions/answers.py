@@ -130,6 +130,12 @@ class Answer(ABC, Generic[ResultT]):
         """Return whether there is a number to read."""
         return self.result.feasible
 
+    def why_none(self) -> Sequence[str]:
+        """Return what would make the question feasible, or why each option was left out."""
+        result: Any = self.result
+        left_out = [f"{each.gpu}: {each.reason}" for each in getattr(result, "rejected", ())]
+        return (*getattr(result, "would_fit", ()), *left_out)
+
     @abstractmethod
     def rows(self) -> Sequence[Row]:
         """Return what a spreadsheet wants: flat rows with the same columns."""

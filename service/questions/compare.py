@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from service.engine.answers.results import Capacity, Sizing
 from service.engine.errors import EngineError, raise_own
 from service.engine.fleet.lengths import lengths_within
+from service.engine.fleet.results import Assumption
 from service.engine.memory.sharing import cache_sharing
 from service.questions.answers import Answer, Row, numbers
 from service.questions.asked import Asked, Question
@@ -139,12 +140,13 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         names = [name for name, _ in lists]
         cells = [_spelled(dict(zip(names, values, strict=True))) for values in product(*(each for _, each in lists))]
         faults: list[EngineError] = []
-        rows = tuple(self._row(cell, sources, faults) for cell in cells)
+        rests: list[Sequence[Assumption]] = []
+        rows = tuple(self._row(cell, sources, faults, rests) for cell in cells)
         raise_own(faults, len(cells))
         told = Comparison(
             feasible=any(row.feasible for row in rows),
             rows=rows,
-            assumptions=(),
+            assumptions=_of_all(rests),
             warnings=stale_prices(rows),
             rules_version=self.rules().rules_version,
         )
@@ -171,8 +173,13 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         rate = ("request_rate_per_s", self.request_rate_per_s or ())
         return (*shared, *lengths, load if self.concurrent_requests else rate)
 
-    def _row(self, cell: Cell, sources: Sources, faults: list[EngineError]) -> ComparedRow:
-        """Return the row of a combination; one that the engine refuses says why: a fault, if of a field all share."""
+    def _row(
+        self, cell: Cell, sources: Sources, faults: list[EngineError], rests: list[Sequence[Assumption]]
+    ) -> ComparedRow:
+        """Return the row of a combination; one that the engine refuses says why: a fault, if of a field all share.
+
+        What a row rests on is added to that of the others.
+        """
         own = {"models", "gpus", "weight_formats", "kv_cache_dtypes", "context_tokens", "gpu_counts"}
         loaded = {"input_tokens", "output_tokens", "concurrent_requests", "request_rate_per_s"}
         shared = self.model_dump(exclude=own | loaded | BESIDE_ITS_LISTS, exclude_none=True)
@@ -183,10 +190,18 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
         except EngineError as refusal:
             return refused(cell, refusal.detail, cell["model"], cell["gpu"])
         try:
-            return answered(cell, _told(cell, asked, sources), cache_sharing(facts.architecture))
+            told = _told(cell, asked, sources)
+            rests.append(told.assumptions)
+            return answered(cell, told, cache_sharing(facts.architecture))
         except EngineError as refusal:
             faults.extend(() if refusal.field not in shared else (refusal,))
             return refused(cell, refusal.detail, facts.id, gpu)
+
+
+def _of_all(rests: Sequence[Sequence[Assumption]]) -> tuple[Assumption, ...]:
+    """Return what every row rests on: what differs between them is asked for, or stands in the rows."""
+    first, *others = rests or [()]
+    return tuple(each for each in first if all(each in other for other in others))
 
 
 def _spelled(cell: dict[str, Any]) -> Cell:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ PATH_CALLED: Mapping[str, str] = {
     **dict.fromkeys(("ttft", "ttft_s", "latency.ttft"), "latency.ttft_s.p95"),
     **dict.fromkeys(("tpot", "tpot_s", "latency.tpot"), "latency.tpot_s.p95"),
 }
+MOST_REASONS = 3  # of what would fit, in a line of a log
+FITS = re.compile(r"([a-z_]+)=(\S+) fits")  # one field that would
 MOST_PATHS_SHOWN = 20  # of a hundred that an answer may have
 
 
@@ -50,17 +53,23 @@ def written(answer: Answer[Any], how: Writing) -> Written:
     """
     is_read = how.format in NUMBERS_ONLY or (answer.is_scaled_by and how.format == "json")
     if (how.field is not None or is_read) and not answer.is_feasible:
-        reason = "text" if answer.is_scaled_by else "json"
-        detail = (
-            "the question has no feasible answer, so there is no number to read; ask with "
-            f"format={reason} for the reason"
-        )
-        raise RefusalError("infeasible", detail)
+        raise _no_number(answer)
     if how.field is not None:
         return Written(_scalar(answer.document, how.field) + "\n", "text/plain")
     if how.format == "prometheus":
         return _prometheus(answer, how.workload)
     return WRITERS[how.format](answer)
+
+
+def _no_number(answer: Answer[Any]) -> RefusalError:
+    """Return the refusal of a question without an answer: what would fit, as its machine's log shows it."""
+    told, shown = answer.why_none(), "text" if answer.is_scaled_by else "json"
+    reasons = "".join(f"; {each}" for each in told[:MOST_REASONS])
+    more = "" if told and len(told) <= MOST_REASONS else f"; ask with format={shown} for the reason"
+    detail = f"the question has no feasible answer, so there is no number to read{reasons}{more}"
+    fits = (FITS.match(each) for each in told)
+    faults = (Fault(fit[1], "nothing is feasible as it was asked", fit[2]) for fit in fits if fit)
+    return RefusalError("infeasible", detail, *faults)
 
 
 def _json(answer: Answer[Any]) -> Written:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
+from starlette.testclient import TestClient
 
 from service.catalog.snapshot import Snapshot
 from service.engine.errors import UnsupportedLayoutError
@@ -227,3 +228,20 @@ def test_contexts_that_are_too_long_for_a_model_are_rows_that_say_so(sources: So
 
     assert not row.feasible
     assert "131072" in (row.why or "")
+
+
+def test_rows_rest_on_the_defaults_that_all_of_them_take(client: TestClient) -> None:
+    """Referee: the single question of each row. Nothing was listed."""
+    asked: dict[str, Any] = {"request_rate_per_s": 5, "input_tokens": 1_000, "output_tokens": 100, "ttft_s": 1}
+    listed = {"models": "llama-3.1-8b", "gpus": "h100,l40s", "levers": "none"}
+    told = client.get("/compare", params={**listed, **asked}).json()["assumptions"]
+    singles = [
+        client.get("/size", params={"model": "llama-3.1-8b", "gpu": gpu, "levers": "none", **asked}).json()[
+            "assumptions"
+        ]
+        for gpu in ("h100", "l40s")
+    ]
+
+    assert told == [each for each in singles[0] if each in singles[1]]
+    assert {"percentile", "kv_cache_dtype", "gpu_memory_utilization", "tiers"} <= {each["name"] for each in told}
+    assert "gpu_memory_bytes" not in {each["name"] for each in told}

@@ -9,6 +9,7 @@ from service.engine.answers.assumptions import capacity_assumptions
 from service.engine.answers.described import Described, described
 from service.engine.answers.layout_notes import given_gpus
 from service.engine.answers.levers import changes_that_fit
+from service.engine.answers.overlong import overlong
 from service.engine.answers.results import Capacity, CapacityRow, CurvePoint
 from service.engine.answers.sooner import sooner
 from service.engine.arithmetic import three_digits
@@ -58,6 +59,7 @@ def capacity(question: CapacityQuestion) -> Capacity:
             *_few(question),
             *_whole_contexts(question, deployment),
             *_waits(question, told, replicas),
+            *(overlong(deployment) if has_lengths(question) else ()),
             *sooner(question, resolved, deployment, most),
         ),
     }
@@ -119,6 +121,7 @@ def _beyond(question: CapacityQuestion, told: Figures, replicas: int) -> Iterato
         is_slower = told.at_load is not None and told.at_load.requests_per_s < load.request_rate_per_s
         grows = is_slower and load.num_prompts is None  # of so many prompts nobody waits for ever
         growth = told.at_load.queue_growth_per_s if grows and told.at_load else 0.0
+        growth = growth if load.request_duration_s is None else load.request_rate_per_s - rate
         waits = f": {three_digits(growth)} more wait every second" if grows else ""
         carried = f"{three_digits(rate)} are carried{within}{waits}"
         yield f"{load.request_rate_per_s:g} requests a second are asked for, and {carried}"

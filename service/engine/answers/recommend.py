@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from service.engine.answers.advice import INTERACTIVE, doubtful_limits, looser_limits
 from service.engine.answers.assumptions import recommend_assumptions
 from service.engine.answers.options import Candidate, Order, option_of, order
+from service.engine.answers.outlasting import answered_per_s, as_arrivals, left_out, outlast
 from service.engine.answers.per_token import with_cheapest_tokens
 from service.engine.answers.results import Recommendation, Rejection
 from service.engine.arithmetic import GIB
@@ -55,6 +57,7 @@ def recommend(question: RecommendQuestion) -> Recommendation:
         option_of(asked, group[0], rank, [best for best, *_ in groups], group[1:])
         for rank, group in enumerate(groups, start=1)
     )
+    sized = [each.question.load for group in groups for each in group]
     return Recommendation(
         feasible=bool(options),
         model=question.model.id,
@@ -62,7 +65,7 @@ def recommend(question: RecommendQuestion) -> Recommendation:
         options=options,
         rejected=tuple(rejected),
         assumptions=recommend_assumptions(question, asked.limits),
-        warnings=doubtful_limits(question.limits),
+        warnings=(*doubtful_limits(question.limits), *left_out(question.load, sized)),
         rules_version=question.rules.rules_version,
     )
 
@@ -197,6 +200,8 @@ def _try(
     chosen = best_of(asked, candidates, question.objective) if candidates else None
     if chosen is None or not chosen.is_feasible or not _is_within_budget(asked, chosen):
         return _rejection(combination, _why_none(question, asked, chosen))
+    if outlast(asked.load, partial(answered_per_s, chosen, asked.timers)):
+        return _try(replace(question, load=as_arrivals(question.load)), combination, last, refused)
     return Candidate(
         gpu=gpu,
         weight_format=resolved.checkpoint.weight_format,
@@ -208,10 +213,8 @@ def _try(
 
 
 def _rejection(combination: Combination, reason: str) -> Rejection:
-    stated = combination.settings
-    return Rejection(
-        gpu=combination.gpu.id, weight_format=stated.weight_format, kv_cache_dtype=stated.kv_cache_dtype, reason=reason
-    )
+    gpu, stated = combination.gpu.id, combination.settings
+    return Rejection(gpu=gpu, weight_format=stated.weight_format, kv_cache_dtype=stated.kv_cache_dtype, reason=reason)
 
 
 def _of_another_line(gpu: Gpu) -> Rejection:
@@ -243,8 +246,7 @@ def _shortcoming(question: RecommendQuestion, chosen: Deployment) -> str:
         slow = looser_limits(chosen.replica, question.limits)
         return "; ".join((*slow, FLOOR_HINT) if question.is_floor_assumed else slow)
     missing = chosen.plan.shortfall_bytes / GIB
-    is_near = question.is_shortlist and stays_in_server(chosen.plan.gpu)
-    together = most_together(chosen.plan.gpu)
+    is_near, together = question.is_shortlist and stays_in_server(chosen.plan.gpu), most_together(chosen.plan.gpu)
     near = f"any layout over {together} GPUs of one server" if together > 1 else "one GPU, and a server holds no more"
     where = near if is_near else "any layout"
     return f"does not fit on {where}; {missing:.1f} GiB short on each GPU"

@@ -8,11 +8,15 @@ anew. One pod carries so much within limits, which is searched for once; replica
 More load never takes fewer pods, and the same load always takes the same.
 """
 
+from dataclasses import replace
+from functools import partial
+
 from service.engine.answers.advice import looser_limits, missing_memory
 from service.engine.answers.assumptions import size_assumptions
 from service.engine.answers.described import warnings_of
 from service.engine.answers.layout_notes import layout_of_pod
 from service.engine.answers.levers import changes_that_fit
+from service.engine.answers.outlasting import as_arrivals, left_out, outlast
 from service.engine.answers.priced import priced
 from service.engine.answers.results import Pod, Replicas
 from service.engine.arithmetic import three_digits
@@ -22,7 +26,9 @@ from service.engine.fleet.costs import fleet_of, price_notes
 from service.engine.fleet.deployments import Deployment
 from service.engine.fleet.pods import carried, carries_as, pod_of
 from service.engine.fleet.questions import SizeQuestion
+from service.engine.inputs import Load
 from service.engine.memory.plan import model_weights
+from service.engine.time.chance import ROUGHLY_MEASURED
 from service.engine.time.demand import Arrivals, Demand, Users, kind_of, wanted_of
 
 
@@ -36,6 +42,14 @@ def replicas(question: SizeQuestion) -> Replicas:
     """
     pod = pod_of(question)
     of_one = carried(pod)
+    if of_one and outlast(_of_full(question.load, of_one), partial(_answered_when_full, question, pod)):
+        told = replicas(replace(question, load=as_arrivals(question.load)))
+        return replace(told, warnings=(*left_out(question.load, [as_arrivals(question.load)]), *told.warnings))
+    return _counted(question, pod, of_one)
+
+
+def _counted(question: SizeQuestion, pod: Deployment, of_one: float) -> Replicas:
+    """Return how many pods carry the load of which one carries so much."""
     wanted = wanted_of(question.load, question.headroom)
     count = wanted.replicas(of_one) + question.headroom.spare_replicas if of_one else 0
     timed = pod.with_times(question.timers)
@@ -82,6 +96,19 @@ def replicas(question: SizeQuestion) -> Replicas:
         ),
         rules_version=question.rules.rules_version,
     )
+
+
+def _of_full(load: Load, of_one: float) -> Load:
+    """Return the load of one full pod: whether its requests end in time does not depend on how many pods there are."""
+    if load.request_duration_s is None:
+        return load
+    return replace(load, request_rate_per_s=of_one / load.request_duration_s)
+
+
+def _answered_when_full(question: SizeQuestion, pod: Deployment) -> float | None:
+    """Return what a pod answers that is filled to what it carries. [1/s]."""
+    replica = pod.with_times(question.timers).replica
+    return replica.seen(Users(int(carried(pod))), ROUGHLY_MEASURED).requests_per_s if replica else None
 
 
 def _when_full(pod: Deployment, demand: Demand, question: SizeQuestion) -> tuple[str, ...]:

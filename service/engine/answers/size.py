@@ -10,6 +10,8 @@ from service.engine.answers.gpu_steps import next_smaller, notches, one_step_les
 from service.engine.answers.layout_notes import sized_layout
 from service.engine.answers.levers import changes_that_fit, levers
 from service.engine.answers.load_levers import load_levers
+from service.engine.answers.outlasting import as_arrivals, left_out, outlast
+from service.engine.answers.overlong import overlong
 from service.engine.answers.plainer import plainer
 from service.engine.answers.pools import pools_of
 from service.engine.answers.priced import priced
@@ -61,7 +63,15 @@ def size(question: SizeQuestion, *, tells_levers: bool = True) -> Sizing:
 
 def _sized(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
     """Return the sizing under the times of the question."""
-    return (_size_pools if question.disaggregated else _size_whole)(question, tells_levers=tells_levers)
+    if question.disaggregated:
+        return _size_pools(question, tells_levers=tells_levers)
+    answer, load = _size_whole(question, tells_levers=tells_levers), question.load
+    answered = answer.at_load.requests_per_s if answer.at_load else None
+    if not outlast(load, lambda: answered):
+        return answer
+    coming = as_arrivals(load)
+    told = _size_whole(replace(question, load=coming), tells_levers=tells_levers)
+    return replace(told, warnings=(*left_out(load, [coming], answered), *told.warnings))
 
 
 def _size_whole(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
@@ -93,6 +103,7 @@ def _size_whole(question: SizeQuestion, *, tells_levers: bool) -> Sizing:
             described(question, deployment, told),
             (
                 *unlimited_waits(question.limits, told.latency if deployment.load.phase == "both" else None),
+                *overlong(deployment),
                 *((*notches(question, chosen), *plainer(question, chosen)) if deployment.load.phase == "both" else ()),
             ),
         ),

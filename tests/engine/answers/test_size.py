@@ -93,7 +93,7 @@ def test_h100_nvl_at_three_quarters_says_which_pairs_fit(client: TestClient) -> 
 def test_rate_and_duration_are_tied_by_littles_law(client: TestClient) -> None:
     shared = {"model": "llama-3.1-8b", "gpu": "h100", "input_tokens": 2_000, "output_tokens": 500}
 
-    by_rate = client.post("/size", json={**shared, "request_rate_per_s": 40, "request_duration_s": 10}).json()
+    by_rate = client.post("/size", json={**shared, "request_rate_per_s": 10, "request_duration_s": 40}).json()
     by_count = client.post("/size", json={**shared, "concurrent_requests": 400}).json()
 
     assert by_rate["gpus"] == by_count["gpus"]
