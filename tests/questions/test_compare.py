@@ -233,7 +233,7 @@ def test_contexts_that_are_too_long_for_a_model_are_rows_that_say_so(sources: So
 def test_rows_rest_on_the_defaults_that_all_of_them_take(client: TestClient) -> None:
     """Referee: the single question of each row. Nothing was listed."""
     asked: dict[str, Any] = {"request_rate_per_s": 5, "input_tokens": 1_000, "output_tokens": 100, "ttft_s": 1}
-    listed = {"models": "llama-3.1-8b", "gpus": "h100,l40s", "levers": "none"}
+    listed = {"models": "llama-3.1-8b", "gpus": "h100,l40s"}
     told = client.get("/compare", params={**listed, **asked}).json()["assumptions"]
     singles = [
         client.get("/size", params={"model": "llama-3.1-8b", "gpu": gpu, "levers": "none", **asked}).json()[
