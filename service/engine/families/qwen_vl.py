@@ -34,6 +34,8 @@ from service.engine.families.qwen import UNSHARED
 from service.engine.layers import Encoder
 
 IMAGE: Final = Item(tokens=16_384, patches_per_token=4)  # of 16,384 x 28 x 28 pixels
+# Of 14 frames, two in a picture: `_MAX_FRAMES_PER_VIDEO` of vLLM 0.33 `models/qwen2_vl.py`.
+FRAMES: Final = replace(IMAGE, most_pictures=7)
 _VIDEO: Final = replace(IMAGE, unbounded_tokens=153_600)
 
 
@@ -85,13 +87,13 @@ FAMILIES: Final = (
         classes=("Qwen2VLForConditionalGeneration",),
         wraps=always("Qwen2ForCausalLM"),
         tower=seen(plain_merging),
-        largest_item=IMAGE,
+        largest_item=FRAMES,
     ),
     Family(
         classes=("Qwen2_5_VLForConditionalGeneration",),
         wraps=always("Qwen2ForCausalLM"),
         tower=seen(_gated),
-        largest_item=replace(IMAGE, is_gated=True),
+        largest_item=replace(FRAMES, is_gated=True),
     ),
     Family(
         classes=("Qwen3VLForConditionalGeneration",),

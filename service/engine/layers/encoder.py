@@ -31,6 +31,7 @@ class Encoder:
     # Alive at once in its widest layer, per prompt token; 0 where unknown.
     split_elements_per_token: int = 0  # divided over tensor-parallel ranks
     whole_elements_per_token: int = 0
+    most_pictures: int = 1  # of a video, each of as many tokens as an image; no more than the context holds
     unbounded_tokens: int = 0  # of the longest video, for versions that do not bound it by the context [tokens]
     copied_parameters: int = 0  # that vLLM splits and SGLang has whole on every rank; below 0: the other way round
     outputs: int = 1  # vectors as wide as the language model that one token yields: its own, and one per deep stack

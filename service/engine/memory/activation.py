@@ -16,7 +16,7 @@ from service.engine.engines.expert_kernels import expert_kernels
 from service.engine.engines.rules import EngineRules
 from service.engine.formats.elements import HALF_BYTES
 from service.engine.inputs import EngineSettings, Layout
-from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture
+from service.engine.layers import DEFAULT_BLOCK_SIZE, Architecture, Encoder
 
 # Tokens whose keys and values latent attention expands at once when a long prompt comes in chunks.
 LARGEST_CONTEXT_CHUNK: Final = 64 * KIB
@@ -178,13 +178,30 @@ def working_of(
         chunk_tokens=8 * settings.max_model_len,
         block_size=settings.block_size or DEFAULT_BLOCK_SIZE,
         sparse_bytes=_sparse_workspace_bytes(ratio, settings.max_model_len, rules),
-        tokens_per_item=0 if tower is None else tower.max_tokens_per_item,
+        tokens_per_item=0 if tower is None else _tokens_per_item(tower, settings.max_model_len, device),
         unbounded_tokens=0 if tower is None or rules.bounds_encoder_cache else tower.unbounded_tokens,
         encoder_outputs=0 if tower is None else tower.outputs,
         deep_stacks=tower.outputs - 1 if tower is not None and device.plan.stages_deep_stacks else 0,
         encoder_elements=0 if tower is None else tower.live_elements(ranks),
         selected_bytes=_selected_bytes(architecture),
     )
+
+
+def _tokens_per_item(tower: Encoder, max_model_len: int, device: Device) -> int:
+    """Return the tokens of the largest image or video: of a video as many pictures as the context holds.
+
+    Source:
+        vLLM 0.33 `model_executor/models/qwen2_vl.py` (`get_num_frames_with_most_features`). vLLM 0.23 said of
+        Qwen2.5-VL 7B with 128,000 tokens "Encoder cache will be initialized with a budget of 114688 tokens, and
+        profiled with 1 video items".
+    """
+    return _of_pictures(tower, max_model_len) if device.is_vllm else tower.max_tokens_per_item
+
+
+def _of_pictures(tower: Encoder, max_model_len: int) -> int:
+    """Return the tokens of as many pictures as a context holds, at least one."""
+    longest = tower.max_tokens_per_item
+    return longest * min(tower.most_pictures, max(max_model_len // max(longest, 1), 1))
 
 
 def fewest_batched_tokens(architecture: Architecture, device: Device) -> int:
@@ -233,12 +250,16 @@ def widest_layer_elements(architecture: Architecture, layout: Layout) -> int:
 def length_in_memory(architecture: Architecture, max_model_len: int) -> int:
     """Return a context served that has the same ledger: it counts where latents are expanded, or keys selected.
 
-    One of any length has that of a single token elsewhere. [tokens].
+    Of a model that sees videos it counts by whole pictures. One of any length has that of a single token elsewhere.
+    [tokens].
     """
     if max_model_len == 1:
         return 1
     expanded, ratio = _latents(architecture, 1)
-    return max_model_len if expanded or ratio is not None else 1
+    if expanded or ratio is not None:
+        return max_model_len
+    tower = architecture.encoder
+    return 1 if tower is None or tower.most_pictures == 1 else _of_pictures(tower, max_model_len)
 
 
 @derived(1)

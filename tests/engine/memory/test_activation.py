@@ -1,12 +1,15 @@
 """What the profiling run needs beside weights: towers as public logs print them, layers as the engine runs them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from service.catalog.engine_rules import rules_for
 from service.catalog.snapshot import Snapshot
 from service.engine.answers.replica import plan_replica
+from service.engine.arithmetic import GIB
 from service.engine.engines.device import device_of
 from service.engine.fleet.questions import StatedSettings
 from service.engine.inputs import EngineSettings, Layout
@@ -180,3 +183,36 @@ def test_deep_stacks_have_buffers_beside_the_weights(catalog: Snapshot) -> None:
     sglang = rules_for("sglang", None)
     assert working_of(model.architecture, ONE, settings, sglang, device_of(h100, sglang)).loaded_bytes(8_192) == 0
     assert working_of(model.architecture, ONE, replace(settings, is_text_only=True), rules).loaded_bytes(8_192) == 0
+
+
+@pytest.mark.parametrize(
+    ("max_model_len", "tokens"),
+    [
+        (128_000, 114_688),  # vLLM 0.23: "Encoder cache will be initialized with a budget of 114688 tokens"
+        (
+            32_768,
+            32_768,
+        ),  # vLLM 0.11 of Qwen2.5-Omni, which has the same tower: "a budget of 32768 tokens" (issue 25970)
+        (8_192, 16_384),
+    ],
+)
+def test_a_video_has_as_many_pictures_as_the_context_holds(catalog: Snapshot, max_model_len: int, tokens: int) -> None:
+    settings = EngineSettings(
+        gpu_memory_utilization=0.9,
+        kv_cache_dtype="bf16",
+        max_model_len=max_model_len,
+        max_num_batched_tokens=8_192,
+        max_num_seqs=256,
+    )
+    profiled = working_of(catalog.model("qwen2.5-vl-7b").architecture, Layout(), settings, rules_for("vllm"))
+
+    assert profiled.encoder_tokens(8_192) == tokens
+
+
+def test_what_a_video_takes_was_printed(client: TestClient) -> None:
+    """Qwen2.5-VL 7B of vLLM 0.23 on an A100 of 79.25 GiB: "Available KV cache memory: -14.28 GiB"."""
+    asked: dict[str, Any] = {"model": "qwen2.5-vl-7b", "gpu": "a100-80gb", "engine_version": "0.23.0"}
+    told = client.get("/capacity", params={**asked, "max_model_len": 128_000, "gpu_memory_utilization": 0.22}).json()
+
+    assert not told["feasible"]
+    assert told["memory_per_gpu"]["shortfall_bytes"] / GIB == pytest.approx(14.28, rel=0.02)

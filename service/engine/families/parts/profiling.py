@@ -23,6 +23,7 @@ class Item:
 
     tokens: int  # in the prompt
     patches_per_token: int
+    most_pictures: int = 1  # of a video that is as large as an image
     unbounded_tokens: int = 0  # what vLLM 0.11.0 kept room for, whatever the context (issue 27992)
     is_gated: bool = False  # the feed-forward part keeps gate, up and product
     inner_name: str = ""  # the field that states the width of the feed-forward part, where it is not the usual one
@@ -45,6 +46,7 @@ def profiled(encoder: Encoder, config: Mapping[str, object], item: Item) -> Enco
     return replace(
         encoder,
         max_tokens_per_item=item.tokens,
+        most_pictures=item.most_pictures,
         split_elements_per_token=item.patches_per_token * (feed_forward + SPLIT_STREAMS * width),
         whole_elements_per_token=item.patches_per_token * WHOLE_STREAMS * width,
         unbounded_tokens=item.unbounded_tokens,
