@@ -193,6 +193,5 @@ def _check_entries(name: str, value: object) -> None:
 def _missing(name: str, kind: str, stated: object = None) -> MissingConfigFieldError:
     if stated is None:
         return MissingConfigFieldError(f"the config does not state {name}", field=f"model_config.{name}", accepted=kind)
-    return MissingConfigFieldError(
-        f"the config's {name} is {str(stated)[:80]!r}", field=f"model_config.{name}", accepted=kind
-    )
+    shown = f"the text {stated[:80]!r}" if isinstance(stated, str) else str(stated)[:80]
+    return MissingConfigFieldError(f"the config's {name} is {shown}", field=f"model_config.{name}", accepted=kind)

@@ -36,6 +36,7 @@ PRICE: Final = re.compile(r"\$?([0-9]+(?:\.[0-9]+)?)(?: ?USD)?(?: ?(?:/|per) ?(?
 TOKENS: Final = re.compile(r" ?(?:tokens|tok)$", re.IGNORECASE)
 POWER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{1,2}")  # as sheets write 1E+05 in a narrow column
 POINTED: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
+THOUSANDS: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")  # of what is counted, where a decimal comma is none
 COMMA: Final = re.compile(r"0,[0-9]{1,18}|[0-9]{1,15},(?:[0-9]{1,2}|[0-9]{4,9})")  # where it cannot be of thousands
 PERCENTILE: Final = re.compile(r"[pP]([0-9]{1,2}(?:\.[0-9]+)?)")
 SYNONYMS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -146,6 +147,8 @@ def _folded(text: str) -> str:
 
 
 def _whole(name: str, text: str) -> int | None:
+    if THOUSANDS.fullmatch(text):
+        return int(text.replace(",", ""))
     figure = FIGURE.fullmatch(text)
     if figure is None:
         value = float(text) if POWER.fullmatch(text) else None

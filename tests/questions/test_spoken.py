@@ -23,6 +23,8 @@ LOAD: dict[str, Any] = {
     [
         ("max_model_len", "128k", 128_000),
         ("input_tokens", "1E+05", 100_000),
+        ("input_tokens", "6,000", 6_000),
+        ("max_model_len", "1,048,576", 1_048_576),
         ("max_model_len", "128K", 131_072),
         ("max_model_len", "25.6k", 25_600),
         ("weight_format", "FP8", "fp8"),
@@ -64,7 +66,7 @@ def test_a_value_is_read_as_it_was_meant_and_says_so(field: str, written: str, m
     ("field", "written"),
     [("max_model_len", "128q"), ("weight_format", "gguf"), ("weight_format", "fp4"), ("engine", "ollama"),
      ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k"),
-     ("input_tokens", "64.000"), ("concurrent_requests", "1.000"),
+     ("input_tokens", "64.000"), ("concurrent_requests", "1.000"), ("input_tokens", "6,00"), ("input_tokens", "6000,000"),
      ("ttft_s", "1,500"), ("ttft_s", "1m"), ("max_model_len", "2k words"), ("usd_per_gpu_hour", "2 EUR")],
 )  # fmt: skip
 def test_a_value_that_means_nothing_here_is_refused(field: str, written: str) -> None:

@@ -43,7 +43,8 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
             )
     seqs = _most_seqs(plan, smallest)
     if seqs < settings.max_num_seqs:
-        notes += _lowered("max_num_seqs", seqs, settings.max_num_seqs)
+        is_refused = _most_seqs(plan, plan) < settings.max_num_seqs
+        notes += _lowered("max_num_seqs", seqs, settings.max_num_seqs, is_refused=is_refused)
         settings = replace(settings, max_num_seqs=seqs)
     if plan.rules.memory_share == "total" and _wanted_bytes(plan) > plan.gpu.memory_bytes - CONTEXT_BYTES:
         notes.append(
@@ -53,11 +54,12 @@ def safe_settings(deployment: Deployment) -> SafeSettings:
     return SafeSettings(settings=settings, notes=tuple(notes))
 
 
-def _lowered(name: str, printed: int, sized: int) -> tuple[str, ...]:
+def _lowered(name: str, printed: int, sized: int, *, is_refused: bool = False) -> tuple[str, ...]:
     """Return that the command has less of a setting than the answer was sized with, and why."""
     if printed == sized:
         return ()
-    return (f"the command has {name} {printed}, not {sized}: with that it may not start where the ledger errs",)
+    why = "the engine refuses to start with that" if is_refused else "with that it may not start where the ledger errs"
+    return (f"the command has {name} {printed}, not {sized}: {why}",)
 
 
 def _is_ample(plan: MemoryPlan, pool_bytes: int) -> bool:

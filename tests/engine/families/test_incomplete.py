@@ -63,7 +63,7 @@ def test_three_numbers_tell_the_cache_of_plain_attention_and_no_more() -> None:
 def test_a_value_that_is_wrong_is_told_alone() -> None:
     error = refused({**THREE, "architectures": ["LlamaForCausalLM"], "num_attention_heads": "many"})
 
-    assert (error.detail, error.others) == ("the config's num_attention_heads is 'many'", ())
+    assert (error.detail, error.others) == ("the config's num_attention_heads is the text 'many'", ())
 
 
 def test_a_gated_network_without_a_width_is_not_guessed() -> None:

@@ -79,7 +79,9 @@ def test_requests_at_once_stay_within_the_blocks_of_states(asked: Asked) -> None
     seqs = safe_settings(deployment).settings.max_num_seqs
 
     assert deployment.plan.settings.max_num_seqs > deployment.plan.kv_cache.num_gpu_blocks >= seqs
-    assert f"--max-num-seqs {seqs}" in str(launch(deployment, frozenset()).command)
+    told = launch(deployment, frozenset())
+    assert f"--max-num-seqs {seqs}" in str(told.command)
+    assert any(note.endswith(": the engine refuses to start with that") for note in told.notes)
 
 
 def test_a_step_has_a_token_for_each_request(asked: Asked) -> None:
