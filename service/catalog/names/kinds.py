@@ -97,7 +97,7 @@ KINDS: Final = (
     _kind(r"rwkv[0-9.]*|retnet|recurrentgemma", "of a kind that no engine here serves"),
     _kind(
         r"llama (?:3\.2|3 2|v 3\.2|v3\.2) (?:(?:11b|90b).*|.*vision.*)|llama guard 3 11b.*|llama vision free|mllama",
-        "a model that vLLM served up to 0.10.2 and no engine here does now",
+        "a model that vLLM served up to 0.10.2, and of which no rule here reads what other engines hold",
     ),
     _kind(
         r"baichuan(?! m 2| m 3) ?[0-9]?.*|aquila[a-z]* ?[0-9]?.*|xverse|qwen (?:vl(?: chat)?|audio(?: chat)?)|"

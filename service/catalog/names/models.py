@@ -183,7 +183,8 @@ class ModelNames:
     def _check_one_format(self, name: str, said: Stated) -> None:
         if said.contradicts:
             formats = " and ".join(said.contradicts)
-            raise self._refused(name, said.rest, f"{name[:100]!r} says {formats} at once; state weight_format")
+            why = f"{name[:100]!r} says {formats} at once; name the model itself, with weight_format"
+            raise self._refused(name, said.rest, why)
 
     def _in_format(self, model_id: str, said: Stated, hf_id: str | None, how: str) -> ModelReading:
         """Return a reading in the format that the name says, of the repository that it names."""

@@ -1,8 +1,7 @@
 """Requests longer than a served context: their mean fits, and of lengths that spread around it some do not."""
 
+from bisect import bisect_right
 from typing import Final
-
-import numpy as np
 
 from service.engine.arithmetic import three_digits
 from service.engine.fleet.deployments import Deployment
@@ -39,5 +38,5 @@ def share_beyond(inputs: Length, outputs: Length, most_tokens: int) -> float:
     (0.5, 0.0)
     """
     middles = [(place + 0.5) / POINTS for place in range(POINTS)]
-    read, written = (np.array([length.quantile(share) for share in middles]) for length in (inputs, outputs))
-    return float(np.mean(read[:, None] + written[None, :] > most_tokens))
+    read, written = ([length.quantile(share) for share in middles] for length in (inputs, outputs))
+    return sum(POINTS - bisect_right(written, most_tokens - each) for each in read) / POINTS**2
