@@ -65,8 +65,8 @@ def _no_number(answer: Answer[Any]) -> RefusalError:
     """Return the refusal of a question without an answer: what would fit, as its machine's log shows it."""
     told, shown = answer.why_none(), "text" if answer.is_scaled_by else "json"
     reasons = "".join(f"; {each}" for each in told[:MOST_REASONS])
-    more = "" if told and len(told) <= MOST_REASONS else f"; ask with format={shown} for the reason"
-    detail = f"the question has no feasible answer, so there is no number to read{reasons}{more}"
+    more = f"ask with format={shown} for {'the whole answer' if told else 'the reason'}"
+    detail = f"the question has no feasible answer, so there is no number to read{reasons}; {more}"
     fits = (FITS.match(each) for each in told)
     faults = (Fault(fit[1], "nothing is feasible as it was asked", fit[2]) for fit in fits if fit)
     return RefusalError("infeasible", detail, *faults)
