@@ -200,8 +200,8 @@ class CompareQuery(Asked, Priced, InLayout, WithConfidence, WithinLimits):
 
 def _of_all(rests: Sequence[Sequence[Assumption]]) -> tuple[Assumption, ...]:
     """Return what every row rests on: what differs between them is asked for, or stands in the rows."""
-    first, *others = rests or [()]
-    return tuple(each for each in first if all(each in other for other in others))
+    shared = frozenset(rests[0] if rests else ()).intersection(*rests)
+    return tuple(each for each in rests[0] if each in shared) if rests else ()
 
 
 def _spelled(cell: dict[str, Any]) -> Cell:

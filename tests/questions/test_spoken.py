@@ -66,7 +66,7 @@ def test_a_value_is_read_as_it_was_meant_and_says_so(field: str, written: str, m
     ("field", "written"),
     [("max_model_len", "128q"), ("weight_format", "gguf"), ("weight_format", "fp4"), ("engine", "ollama"),
      ("concurrent_requests", "1.5"), ("ttft_s", "fast"), ("kv_cache_dtype", "int8"), ("max_model_len", "0.0001k"),
-     ("input_tokens", "64.000"), ("concurrent_requests", "1.000"), ("input_tokens", "6,00"), ("input_tokens", "6000,000"),
+     ("input_tokens", "64.000"), ("concurrent_requests", "1.000"), ("input_tokens", "6,00"), ("input_tokens", "0,100"), ("input_tokens", "6000,000"),
      ("ttft_s", "1,500"), ("ttft_s", "1m"), ("max_model_len", "2k words"), ("usd_per_gpu_hour", "2 EUR")],
 )  # fmt: skip
 def test_a_value_that_means_nothing_here_is_refused(field: str, written: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from service.catalog.entries import ModelEntry
+from service.catalog.names.formats import stated_format
 from service.catalog.names.recipes import Recipe
 from service.catalog.names.words import TUNED, words_of
 from service.engine.inputs import HALF_FORMATS, WeightFormat
@@ -125,7 +126,8 @@ def _of_stored_edition(
     asked = frozenset(words)
     if reading.weight_format or asked <= _words((entry.hf_id or "").partition("/")[2]):
         return reading
-    named = [each for each in entry.checkpoints if asked <= _words(each.hf_id.partition("/")[2])]
+    repos = ((each, words_of(each.hf_id.lower().partition("/")[2])) for each in entry.checkpoints)
+    named = [each for each, said in repos if asked <= set(said) and stated_format(said).weight_format is None]
     if len(named) != 1:
         return reading
     [stored] = named

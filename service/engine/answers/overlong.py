@@ -38,5 +38,7 @@ def share_beyond(inputs: Length, outputs: Length, most_tokens: int) -> float:
     (0.5, 0.0)
     """
     middles = [(place + 0.5) / POINTS for place in range(POINTS)]
+    if inputs.quantile(middles[-1]) + outputs.quantile(middles[-1]) <= most_tokens:  # as for most questions
+        return 0.0
     read, written = ([length.quantile(share) for share in middles] for length in (inputs, outputs))
     return sum(POINTS - bisect_right(written, most_tokens - each) for each in read) / POINTS**2
